@@ -4,6 +4,7 @@ use async_nats::Message;
 use tickpath_bus_api::{Gap, Mailbox, ReceiveError};
 
 use crate::place::Place;
+use crate::receipt::Receipt;
 
 /// Where what came lies, and news of what did not.
 pub(crate) type Mail<T> = Mailbox<Result<T, News>>;
@@ -15,6 +16,8 @@ pub(crate) enum News {
     Final(String),
     /// What a queue held is gone, or part of it. What comes behind it is of another connection, or of another queue.
     Gone(String),
+    /// What came is not done with, and comes again.
+    NotAcknowledged(String),
 }
 
 impl From<News> for ReceiveError {
@@ -22,6 +25,7 @@ impl From<News> for ReceiveError {
         match news {
             News::Final(sentence) => Self::Other(sentence.into()),
             News::Gone(sentence) => Self::Gone(sentence),
+            News::NotAcknowledged(sentence) => Self::NotAcknowledged(sentence),
         }
     }
 }
@@ -30,8 +34,8 @@ impl From<News> for ReceiveError {
 pub(crate) enum Arrival {
     /// A message, with its place in the topic where that is counted.
     Message {
-        /// Its place in the topic.
-        sequence: Option<u64>,
+        /// What JetStream says about it.
+        receipt: Option<Receipt>,
         /// The message.
         message: Message,
     },
@@ -65,6 +69,11 @@ impl<T> Arrived<T> {
         self.mailbox.put(Ok(arrival));
     }
 
+    /// Tells this.
+    pub fn tell(&mut self, news: News) {
+        self.leave(Err(news));
+    }
+
     /// Tells of a loss, unless one lies unread behind all that came: that is told for this one, too.
     pub fn tell_loss(&mut self, loss: Result<T, News>) {
         if !self.is_unread(self.behind_loss) {
@@ -76,7 +85,7 @@ impl<T> Arrived<T> {
     /// Tells what does not pass by itself, unless that lies unread behind all that came.
     pub fn tell_final(&mut self, sentence: String) {
         if !self.is_unread(self.behind_final) {
-            self.leave(Err(News::Final(sentence)));
+            self.tell(News::Final(sentence));
             self.behind_final = Some(0);
         }
     }

@@ -79,7 +79,7 @@ impl Feed for CoreFeed {
             if !self.backlog.admit(&message) {
                 return Err(ServerError::Closed);
             }
-            self.mailbox.put(Arrival::Message { sequence: None, message });
+            self.mailbox.put(Arrival::Message { receipt: None, message });
         }
     }
 

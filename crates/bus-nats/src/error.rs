@@ -8,7 +8,7 @@ use async_nats::jetstream::context::{
     GetStreamErrorKind, PublishError as StoreError, PublishErrorKind as StoreErrorKind, RequestError as ApiError,
     RequestErrorKind as ApiErrorKind,
 };
-use async_nats::jetstream::stream::{ConsumerError, ConsumerErrorKind};
+use async_nats::jetstream::stream::{ConsumerError, ConsumerErrorKind, RawMessageError, RawMessageErrorKind};
 use async_nats::jetstream::{self, ErrorCode};
 use async_nats::{ConnectErrorKind, PublishError, PublishErrorKind, RequestError, RequestErrorKind};
 use tickpath_tls::why_not;
@@ -364,6 +364,15 @@ impl From<ConsumerError> for ServerError {
         match error.kind() {
             ConsumerErrorKind::JetStream(said) => Self::of_jetstream(&said),
             ConsumerErrorKind::TimedOut => Self::Timeout,
+            _ => Self::of_silence(&error),
+        }
+    }
+}
+
+impl From<RawMessageError> for ServerError {
+    fn from(error: RawMessageError) -> Self {
+        match error.kind() {
+            RawMessageErrorKind::JetStream(said) => Self::of_jetstream(&said),
             _ => Self::of_silence(&error),
         }
     }

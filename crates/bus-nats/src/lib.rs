@@ -46,7 +46,8 @@
 //!   next sequence number, and what is overwritten is counted. `Reconnected` says there that the topic was removed or
 //!   lost, and begins anew at 0, or that it has come back with less than was read, as from a backup, and goes on behind
 //!   that; unless it has grown beyond what was read before anybody looked. The same holds for who goes on behind a
-//!   [token](tickpath_bus_api::Subscriber::token), which says the next sequence number and when the stream was made.
+//!   [token](tickpath_bus_api::Subscriber::token), which says the next sequence number, when the stream was made, and
+//!   when the last message came that was read.
 //! * With core NATS at most [`MAX_UNREAD_BYTES`] lie unread in a subscriber or puller, of which each message takes 256
 //!   beside its own, and 32 MiB more on the way there. Who is further behind is cut off, and told so as of a lost
 //!   connection.
@@ -60,12 +61,17 @@
 //! * The death of a puller shows in its silence only. A puller that is dropped in order gives back what it holds at
 //!   once; what lay here unread may be marked as redelivered, too, and counts as delivered. An acknowledgement returns
 //!   when the server has answered for each message, which are all asked about together. What it does not answer for
-//!   within some seconds is [`NotAcknowledged`](tickpath_bus_api::ReceiveError::NotAcknowledged). At most once, it is
-//!   confirmed before anything is handed over; what the connection loses in between is gone, or comes again if the
-//!   server knows nothing of it, and is told as `Gone`.
+//!   within some seconds is [`NotAcknowledged`](tickpath_bus_api::ReceiveError::NotAcknowledged): done with, or to come
+//!   again, if nobody knows. So is what was held for longer than the silence, or of a queue that has come back older.
+//!   What was held for three quarters of the silence is not given back any more, for somebody else may have it soon.
+//!   At most once, all is confirmed before anything is handed over; what the connection loses in between is gone, or
+//!   comes again if the server knows nothing of it, and is told as `Gone`; and so is what came longer ago than the
+//!   silence, to a process that stood still.
 //! * A message that was delivered more often than a queue's limit is moved by the puller that gets it: kept among the
 //!   dead letters first, by an id that is known again for two minutes, and then taken away here. A puller that ends in
-//!   between leaves it to the next one; only if that comes later it is there twice, under the same origin.
+//!   between leaves it to the next one; only if that comes later it is there twice, under the same origin. One that
+//!   cannot be moved, as where the account's storage is full, is told once as `NotAcknowledged`, and tried again each
+//!   second, while the others are pulled on.
 //! * A queue of JetStream has no bound but the server's own memory or disk. How many wait does not count what was given
 //!   back.
 //! * A user whose rights are restricted must be allowed to publish and to subscribe to `_INBOX.>`, by which the
@@ -90,6 +96,7 @@ mod name;
 mod place;
 mod publisher;
 mod puller;
+mod pulse;
 mod queue_feed;
 mod receipt;
 mod sending;

@@ -1,6 +1,7 @@
 //! Pulls from a queue.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
@@ -18,6 +19,7 @@ use crate::core_feed::{CoreFeed, Group};
 use crate::demand::{Demand, WINDOW};
 use crate::error::ServerError;
 use crate::name;
+use crate::pulse::{age, ours};
 use crate::queue_feed::{Fetching, Held, Order, Pulling, QueueFeed, Settled, Settlement};
 use crate::receipt::Receipt;
 use crate::server::Server;
@@ -110,12 +112,20 @@ pub(crate) struct StreamPuller {
     silence: Duration,
     /// About to be handed over; kept, so that pulling allocates nothing.
     taken: Vec<Held>,
-    /// Reply subjects of what was handed over, all of one era; none of what was given back.
-    unacknowledged: Vec<Option<Subject>>,
+    /// What was handed over, all of one era; none for what was given back.
+    unacknowledged: Vec<Option<Unacknowledged>>,
     /// The tag of the first of them; the others follow. No tag comes twice.
     first_tag: u64,
     /// That era.
     era: u64,
+}
+
+/// A message that was handed over and is not acknowledged.
+struct Unacknowledged {
+    /// Where it goes what is said of it.
+    reply: Subject,
+    /// It came after this, in ticks.
+    ticks: u64,
 }
 
 impl StreamPuller {
@@ -215,9 +225,19 @@ impl StreamPuller {
     fn forget_taken(&mut self) -> Result<(), ReceiveError> {
         let replies = self.taken.iter().filter_map(|held| held.message.reply.clone()).collect();
         let patience = (self.silence / 2).min(TIMEOUT);
-        let Some(error) = self.settle(replies, AckKind::Ack, true, patience).error else { return Ok(()) };
+        let error = self.settle(replies, AckKind::Ack, true, patience).error;
+        let is_late = self.taken.iter().any(|held| self.age(held.ticks) >= self.silence);
+        if error.is_none() && !is_late {
+            return Ok(());
+        }
         let count = self.taken.len();
         self.taken.clear();
+        let Some(error) = error else {
+            return Err(ReceiveError::Gone(format!(
+                "{count} messages were to be handed over at most once, and came too long ago: this process stood \
+                 still, and somebody else may have had them; here they are gone"
+            )));
+        };
         if !error.may_pass() {
             return Err(self.failure(&error));
         }
@@ -234,31 +254,46 @@ impl StreamPuller {
         self.unacknowledged.clear();
     }
 
+    /// How long ago that was.
+    fn age(&self, ticks: u64) -> Duration {
+        age(&self.clock, ticks)
+    }
+
+    /// For how long a message is still ours to give back that came then.
+    fn left(&self, ticks: u64) -> Duration {
+        ours(self.silence).saturating_sub(self.age(ticks))
+    }
+
     /// Has this said until the server has answered, on another connection if need be: it knows a message by its place
     /// in the queue.
-    fn settle_surely(&self, replies: Vec<Subject>, kind: AckKind) -> Settled {
-        let settled = self.settle(replies.clone(), kind, true, SETTLING);
-        let is_lost = settled.error.as_ref().is_some_and(ServerError::is_loss);
-        if is_lost { self.settle(replies, kind, true, SETTLING) } else { settled }
+    fn settle_surely(&self, replies: Vec<Subject>, kind: AckKind, patience: Duration) -> Settled {
+        let begun = self.clock.ticks();
+        let first = self.settle(replies.clone(), kind, true, patience);
+        if !first.error.as_ref().is_some_and(ServerError::is_loss) {
+            return first;
+        }
+        let second = self.settle(replies, kind, true, patience.saturating_sub(self.age(begun)));
+        Settled { has_gone_out: first.has_gone_out || second.has_gone_out, ..second }
     }
 
     /// Has this said by the thread, and waits until it has been.
     fn settle(&self, replies: Vec<Subject>, kind: AckKind, is_confirmed: bool, patience: Duration) -> Settled {
         let (done, settled) = sync_channel(1);
-        let waiter = Arc::new(());
+        let is_decided = Arc::new(AtomicBool::new(false));
         let settlement =
-            Settlement { replies, era: self.era, kind, is_confirmed, waiter: Arc::downgrade(&waiter), done };
-        let failed = |error| Settled { confirmed: 0, error: Some(error) };
+            Settlement { replies, era: self.era, kind, is_confirmed, is_decided: Arc::clone(&is_decided), done };
         if self.orders.send(Order::Settle(settlement)).is_err() {
-            return failed(ServerError::Closed);
+            return Settled { confirmed: 0, has_gone_out: false, error: Some(ServerError::Closed) };
         }
-        let said = settled.recv_timeout(patience).unwrap_or_else(|e| match e {
-            RecvTimeoutError::Timeout => failed(ServerError::Timeout),
-            RecvTimeoutError::Disconnected => failed(ServerError::Closed),
-        });
-        // Until here somebody waits; what is not said by now is not said later.
-        drop(waiter);
-        said
+        settled.recv_timeout(patience).unwrap_or_else(|e| {
+            // What is not said by now is not said later.
+            let has_gone_out = is_decided.swap(true, Ordering::Relaxed);
+            let error = match e {
+                RecvTimeoutError::Timeout => ServerError::Timeout,
+                RecvTimeoutError::Disconnected => ServerError::Closed,
+            };
+            Settled { confirmed: 0, has_gone_out, error: Some(error) }
+        })
     }
 
     fn failure(&self, error: &ServerError) -> ReceiveError {
@@ -281,7 +316,7 @@ impl Puller for StreamPuller {
             self.forget_taken()?;
         }
         let mut count = 0;
-        for Held { message, receipt, .. } in self.taken.drain(..) {
+        for Held { message, receipt, ticks, .. } in self.taken.drain(..) {
             let is_kept = self.config.delivery == Delivery::AtLeastOnce;
             if let Some(found) = wire::pulled(&message.payload, self.config.foreign) {
                 let Receipt { sequence, deliveries, .. } = receipt;
@@ -294,26 +329,36 @@ impl Puller for StreamPuller {
                 count += 1;
             }
             if is_kept {
-                self.unacknowledged.push(message.reply);
+                self.unacknowledged.push(message.reply.map(|reply| Unacknowledged { reply, ticks }));
             }
         }
         Ok(count)
     }
 
     fn acknowledge(&mut self) -> Result<(), ReceiveError> {
-        let replies: Vec<Subject> = self.unacknowledged.iter().flatten().cloned().collect();
+        let held = || self.unacknowledged.iter().flatten();
+        let replies: Vec<Subject> = held().map(|held| held.reply.clone()).collect();
+        let late = held().filter(|held| self.age(held.ticks) >= self.silence).count();
         self.let_go();
         if replies.is_empty() {
             return Ok(());
         }
         let count = replies.len();
-        let Settled { confirmed, error } = self.settle_surely(replies, AckKind::Ack);
+        let Settled { confirmed, has_gone_out, error } = self.settle_surely(replies, AckKind::Ack, SETTLING);
+        let left = count - confirmed;
         match error {
-            None => Ok(()),
+            None if late == 0 => Ok(()),
+            None => Err(ReceiveError::NotAcknowledged(format!(
+                "{late} messages were held for longer than a puller may be silent, and are acknowledged too late: \
+                 somebody else may have them, too; acknowledge sooner, or open the queue with a longer silence"
+            ))),
+            Some(e) if e.may_pass() && has_gone_out => Err(ReceiveError::NotAcknowledged(format!(
+                "{} {e}; nobody knows of {left} messages: they are done with, or come again",
+                self.server.name()
+            ))),
             Some(e) if e.may_pass() => Err(ReceiveError::NotAcknowledged(format!(
-                "{} {e}; {} messages are not acknowledged, and come again",
-                self.server.name(),
-                count - confirmed
+                "{} {e}; {left} messages are not acknowledged, and come again",
+                self.server.name()
             ))),
             Some(e) => Err(self.failure(&e)),
         }
@@ -322,13 +367,20 @@ impl Puller for StreamPuller {
     fn give_back(&mut self, tag: u64) -> Result<(), ReceiveError> {
         let at = tag.checked_sub(self.first_tag).and_then(|at| usize::try_from(at).ok());
         let held = at.and_then(|at| self.unacknowledged.get_mut(at)).and_then(Option::take);
-        let Some(reply) = held else {
+        let Some(Unacknowledged { reply, ticks }) = held else {
             return Err(ReceiveError::NotAcknowledged(format!(
                 "no message with the tag {tag} is held here any more, and none is given back; give back what was \
                  handed over at least once and is not acknowledged"
             )));
         };
-        match self.settle_surely(vec![reply], AckKind::Nak(None)).error {
+        let left = self.left(ticks);
+        if left.is_zero() {
+            return Err(ReceiveError::NotAcknowledged(format!(
+                "the message with the tag {tag} was held for so long that somebody else may have it by now, and is not \
+                 given back; it comes again by itself; give back sooner, or open the queue with a longer silence"
+            )));
+        }
+        match self.settle_surely(vec![reply], AckKind::Nak(None), left.min(SETTLING)).error {
             None => Ok(()),
             Some(e) if e.may_pass() => Err(ReceiveError::NotAcknowledged(format!(
                 "{} {e}; the message with the tag {tag} may not be given back, and comes again later",
@@ -356,9 +408,12 @@ impl Puller for StreamPuller {
 }
 
 impl Drop for StreamPuller {
-    /// What was handed over and not acknowledged comes again at once, to somebody else.
+    /// What was handed over and not acknowledged comes again at once, to somebody else. What somebody else may have by
+    /// now is left alone.
     fn drop(&mut self) {
-        let replies: Vec<Subject> = std::mem::take(&mut self.unacknowledged).into_iter().flatten().collect();
+        let held = std::mem::take(&mut self.unacknowledged).into_iter().flatten();
+        let ours = held.filter(|held| !self.left(held.ticks).is_zero());
+        let replies: Vec<Subject> = ours.map(|held| held.reply).collect();
         if !replies.is_empty() {
             // What cannot be said now shows in silence.
             let _ = self.settle(replies, AckKind::Nak(None), false, FAREWELL);

@@ -15,6 +15,7 @@ use crate::demand::{Demand, WINDOW};
 use crate::error::ServerError;
 use crate::name;
 use crate::place::Place;
+use crate::receipt::Receipt;
 use crate::server::Server;
 use crate::topic_feed::{Beginning, TopicFeed};
 
@@ -85,22 +86,24 @@ impl Subscriber for NatsSubscriber {
                 *place = behind.or(*place);
                 (1, None)
             }
-            Arrival::Message { sequence, message } => {
+            Arrival::Message { receipt, message } => {
                 let mut count = 0;
+                let sequence = receipt.map(|receipt| receipt.sequence);
                 let is_over = wire::hand_over(tracker, sequence, &message.payload, &mut |event| {
                     count += 1;
                     handler(event);
                 });
                 if !is_over {
-                    return (count, Some(Arrival::Message { sequence, message }));
+                    return (count, Some(Arrival::Message { receipt, message }));
                 }
                 match flow {
                     Flow::Sent(backlog) => backlog.release(&message),
                     Flow::Asked(demand) => demand.release(backlog::bytes(&message)),
                 }
-                if let Some(sequence) = sequence {
+                if let Some(Receipt { sequence, time_ns, .. }) = receipt {
                     let before = place.or_else(|| begun.get().copied());
-                    *place = before.map(|before| Place { next: sequence + 1, ..before });
+                    let behind = |before: Place| Place { next: sequence + 1, read_ns: Some(time_ns), ..before };
+                    *place = before.map(behind);
                 }
                 (count, None)
             }

@@ -57,18 +57,43 @@ pub(crate) struct TopicFeed {
     seen: u64,
     /// When the last message that was read came to the stream, in nanoseconds since 1970.
     read_ns: Option<u64>,
+    /// What was read before the stream came back with less, if it did.
+    before: Option<Before>,
     /// The server of the last connection, which has another id after each start.
     server: Option<String>,
     /// None as long as the stream is not there.
     inbox: Option<Inbox>,
 }
 
+/// What was read of a stream before it came back with less. A leader that catches up late may bring some of it again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Before {
+    /// The place of the next message then.
+    next: u64,
+    /// When the last message had come, in nanoseconds since 1970.
+    read_ns: u64,
+}
+
+impl Before {
+    /// With what was read since, up to this place and time.
+    fn and_on(before: Option<Self>, next: u64, read_ns: u64) -> Self {
+        Self { next: before.map_or(next, |before| before.next.max(next)), read_ns }
+    }
+
+    /// Whether this message was read then.
+    fn has(self, receipt: &Receipt) -> bool {
+        receipt.sequence < self.next && receipt.time_ns <= self.read_ns
+    }
+}
+
 impl TopicFeed {
     /// Not attached yet.
     pub fn new(stream: String, beginning: Beginning, mailbox: Arrived<Arrival>, demand: Demand) -> Self {
-        let (next, made_ns) = (beginning.behind.map(|place| place.next), beginning.behind.map(|place| place.made_ns));
-        let seen = next.unwrap_or(0);
-        Self { stream, beginning, mailbox, demand, made_ns, next, seen, read_ns: None, server: None, inbox: None }
+        let behind = beginning.behind;
+        let (next, made_ns) = (behind.map(|place| place.next), behind.map(|place| place.made_ns));
+        let (seen, read_ns) = (next.unwrap_or(0), behind.and_then(|place| place.read_ns));
+        let (before, server, inbox) = (None, None, None);
+        Self { stream, beginning, mailbox, demand, made_ns, next, seen, read_ns, before, server, inbox }
     }
 
     /// Goes on in this stream: where it was left, at its end if it has come back with less than was read, or at its
@@ -80,9 +105,13 @@ impl TopicFeed {
         let oldest = info.state.first_sequence.saturating_sub(1);
         let last = info.state.last_sequence;
         let next = match (self.made_ns, self.next) {
-            (Some(made), _) if made != made_ns => self.tell_another(0, made_ns),
+            (Some(made), _) if made != made_ns => {
+                (self.read_ns, self.before) = (None, None);
+                self.tell_another(0, made_ns)
+            }
             (Some(_), Some(next)) if last < self.seen => {
                 let newer = self.first_newer(&stream, next.min(last)).await?;
+                self.before = self.read_ns.map(|read_ns| Before::and_on(self.before, next, read_ns));
                 self.tell_another(newer, made_ns)
             }
             (_, Some(next)) => next,
@@ -92,7 +121,7 @@ impl TopicFeed {
         (self.next, self.seen) = (Some(next), last);
         if next <= last {
             // What is told from now on lies behind that.
-            let _ = self.beginning.begun.set(Place { next, made_ns });
+            let _ = self.beginning.begun.set(Place { next, made_ns, read_ns: self.read_ns });
         }
         self.skip_to(oldest);
         let consumer = stream.create_consumer(reading_from(next.max(oldest))).await?;
@@ -129,7 +158,7 @@ impl TopicFeed {
 
     /// Nobody knows what was missed in a topic that is not what it was; gives where it goes on.
     fn tell_another(&mut self, next: u64, made_ns: u64) -> u64 {
-        let place = Some(Place { next, made_ns });
+        let place = Some(Place { next, made_ns, read_ns: self.read_ns });
         self.mailbox.put(Arrival::Gap { gap: Gap::Reconnected, place });
         next
     }
@@ -138,7 +167,7 @@ impl TopicFeed {
     fn skip_to(&mut self, sequence: u64) {
         let (Some(next), Some(made_ns)) = (self.next, self.made_ns) else { return };
         if sequence > next {
-            let place = Some(Place { next: sequence, made_ns });
+            let place = Some(Place { next: sequence, made_ns, read_ns: self.read_ns });
             self.mailbox.put(Arrival::Gap { gap: Gap::Missed(sequence - next), place });
             self.next = Some(sequence);
         }
@@ -153,14 +182,17 @@ impl TopicFeed {
         }
         if let (None, Some(next), Some(made_ns)) = (self.beginning.begun.get(), self.next, self.made_ns) {
             // It has come as far as was asked for.
-            let _ = self.beginning.begun.set(Place { next, made_ns });
+            let _ = self.beginning.begun.set(Place { next, made_ns, read_ns: self.read_ns });
         }
         self.skip_to(receipt.sequence);
         self.next = Some(receipt.sequence + 1);
         self.seen = self.seen.max(receipt.sequence + 1);
+        if self.before.is_some_and(|before| before.has(&receipt)) {
+            return Ok(());
+        }
         self.read_ns = Some(receipt.time_ns);
         self.demand.hold(backlog::bytes(&message));
-        self.mailbox.put(Arrival::Message { sequence: Some(receipt.sequence), message });
+        self.mailbox.put(Arrival::Message { receipt: Some(receipt), message });
         self.demand.meet();
         Ok(())
     }
@@ -234,5 +266,30 @@ fn reading_from(next: u64) -> pull::Config {
         inactive_threshold: KEEP_CONSUMER,
         memory_storage: true,
         ..pull::Config::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_late_leader_brings_again_is_known_and_what_is_new_is_not() {
+        let came = |sequence, time_ns| Receipt { sequence, deliveries: 1, time_ns, pending: 0 };
+        // 100 messages were read, the last one at 1000; it came back with 95.
+        let before = Before::and_on(None, 100, 1000);
+        for (sequence, time_ns, is_known) in [
+            (95, 960, true),
+            (99, 1000, true),
+            (95, 1001, false),
+            (99, 2000, false),
+            // By a server whose clock was put back.
+            (100, 500, false),
+        ] {
+            assert_eq!(before.has(&came(sequence, time_ns)), is_known, "{sequence} of {time_ns}");
+        }
+        // It comes back with less once more when 97 messages are there, the last one of 2000.
+        let before = Before::and_on(Some(before), 97, 2000);
+        assert!(before.has(&came(96, 2000)) && before.has(&came(99, 1000)) && !before.has(&came(97, 2001)));
     }
 }

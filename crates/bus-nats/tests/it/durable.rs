@@ -1,6 +1,6 @@
 //! What stays when the server is killed: what was asked to, and nothing else; and that is told.
 
-use tickpath_bus_api::conformance::{OwnedEvent, next_event, pull_stamps, stays_quiet};
+use tickpath_bus_api::conformance::{OwnedEvent, next_event, pull_stamps, stays_quiet, until};
 use tickpath_bus_api::{Connection, Delivery, Gap, Policy, QueueConfig, ReceiveError, Start, TopicConfig};
 use tickpath_clock::Wait;
 
@@ -82,6 +82,37 @@ fn what_is_new_in_a_topic_that_comes_back_as_it_was_is_seen_also_by_who_is_late(
 }
 
 #[test]
+fn who_goes_on_by_a_token_in_a_topic_that_came_back_as_it_was_gets_what_is_new_there() {
+    let mut server = NatsServer::start(&[]);
+    let bus = bus(&format!("{}?jetstream&durable", server.url()));
+    let mut first = subscriber(&bus, Wait::Block);
+    let mut publisher = publisher(&bus);
+    publisher.publish(1, KIND, b"one").unwrap();
+    assert_eq!(next_event(&mut *first), OwnedEvent::at(0, 1, b"one"));
+    server.kill();
+    let copy = server.back_up();
+    server.restart();
+    publisher.publish_batch(2, KIND, &[b"two", b"three"]).unwrap();
+    for (sequence, payload) in [(1, &b"two"[..]), (2, &b"three"[..])] {
+        assert_eq!(next_event(&mut *first), OwnedEvent::at(sequence, 2, payload));
+    }
+    let token = first.token().expect("it is there");
+    drop(first);
+    server.kill();
+    server.restore(&copy);
+    server.restart();
+    publisher.publish(3, KIND, b"four").unwrap();
+    for _ in 0..2 {
+        // As another process would, from the text.
+        let token = token.to_string().parse().expect("it is a token");
+        let mut second = bus.subscriber(TOPIC, Start::After(token), Wait::Block).unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(next_event(&mut *second), OwnedEvent::Gap(Gap::Reconnected));
+        assert_eq!(next_event(&mut *second), OwnedEvent::at(1, 3, b"four"));
+        stays_quiet(&mut *second);
+    }
+}
+
+#[test]
 fn a_queue_that_comes_back_as_it_was_some_time_ago_is_told_once() {
     let mut server = NatsServer::start(&[]);
     let bus = bus(&format!("{}?jetstream&durable", server.url()));
@@ -103,6 +134,95 @@ fn a_queue_that_comes_back_as_it_was_some_time_ago_is_told_once() {
     puller.acknowledge().unwrap();
     assert_eq!(pull_stamps(&mut *puller, 2), [(1, false), (3, false)]);
     puller.acknowledge().unwrap();
+}
+
+#[test]
+fn what_was_held_of_a_queue_that_came_back_as_it_was_is_neither_acknowledged_nor_given_back() {
+    let mut server = NatsServer::start(&[]);
+    let bus = bus(&format!("{}?jetstream&durable", server.url()));
+    let mut pusher = pusher(&bus, Delivery::AtLeastOnce);
+    pusher.push(1, KIND, b"kept").unwrap();
+    server.kill();
+    let copy = server.back_up();
+    server.restart();
+    pusher.push(2, KIND, b"lost").unwrap();
+    let mut puller = puller(&bus, Delivery::AtLeastOnce);
+    let mut tags = Vec::new();
+    until(|| {
+        puller.wait(1_000_000);
+        puller.pull(2, &mut |pulled| tags.push(pulled.tag)).unwrap();
+        tags.len() == 2
+    });
+    server.kill();
+    server.restore(&copy);
+    server.restart();
+    // Before it is told that the queue is another one.
+    let error = puller.give_back(tags[0]).unwrap_err();
+    assert!(matches!(error, ReceiveError::NotAcknowledged(_)), "{error}");
+    let error = puller.acknowledge().unwrap_err();
+    assert!(matches!(error, ReceiveError::NotAcknowledged(_)), "{error}");
+    let error = pull_error(&mut *puller);
+    assert!(matches!(error, ReceiveError::Gone(_)), "{error}");
+    pusher.push(3, KIND, b"new").unwrap();
+    assert_eq!(pull_stamps(&mut *puller, 2), [(1, false), (3, false)]);
+    puller.acknowledge().unwrap();
+}
+
+#[test]
+fn what_was_held_is_not_acknowledged_where_another_message_has_its_place() {
+    let mut server = NatsServer::start(&[]);
+    let relay = Relay::to(server.port());
+    let mut pusher = pusher(&bus(&format!("{}?jetstream&durable", server.url())), Delivery::AtLeastOnce);
+    pusher.push(1, KIND, b"kept").unwrap();
+    server.kill();
+    let copy = server.back_up();
+    server.restart();
+    pusher.push(2, KIND, b"lost").unwrap();
+    let mut puller = puller(&bus(&format!("{}?jetstream&durable", relay.url())), Delivery::AtLeastOnce);
+    assert_eq!(pull_stamps(&mut *puller, 2), [(1, false), (2, false)]);
+    relay.cut();
+    server.kill();
+    server.restore(&copy);
+    server.restart();
+    // Before the puller has looked the queue is as long as it was.
+    pusher.push(3, KIND, b"new").unwrap();
+    relay.heal();
+    let error = puller.acknowledge().unwrap_err();
+    assert!(matches!(error, ReceiveError::NotAcknowledged(_)), "{error}");
+    let error = pull_error(&mut *puller);
+    assert!(matches!(error, ReceiveError::Gone(_)), "{error}");
+    assert_eq!(pull_stamps(&mut *puller, 2), [(1, false), (3, false)]);
+    puller.acknowledge().unwrap();
+}
+
+#[test]
+fn at_most_once_nothing_is_handed_over_that_the_server_has_again() {
+    let mut server = NatsServer::start(&[]);
+    let bus = bus(&format!("{}?jetstream&durable", server.url()));
+    let mut pusher = pusher(&bus, Delivery::AtMostOnce);
+    pusher.push(1, KIND, b"kept").unwrap();
+    server.kill();
+    let copy = server.back_up();
+    server.restart();
+    pusher.push(2, KIND, b"lost").unwrap();
+    let mut puller = puller(&bus, Delivery::AtMostOnce);
+    // Until the first one lies here.
+    puller.wait(60_000_000_000);
+    server.kill();
+    server.restore(&copy);
+    server.restart();
+    until(|| puller.reconnects() == Some(1));
+    let (mut came, mut losses) = (Vec::new(), 0);
+    until(|| {
+        match puller.pull(8, &mut |pulled| came.push(pulled.message.stamp)) {
+            Err(ReceiveError::Gone(_)) => losses += 1,
+            pulled => _ = pulled.unwrap(),
+        }
+        puller.wait(1_000_000);
+        !came.is_empty()
+    });
+    assert!(losses > 0, "it is told before the message is handed over that comes again");
+    assert_eq!(came, [1]);
 }
 
 #[test]

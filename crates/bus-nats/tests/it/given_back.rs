@@ -8,7 +8,7 @@ use tickpath_bus_nats::NatsBus;
 use tickpath_clock::Wait;
 
 use crate::nats_server::NatsServer;
-use crate::opened::{KIND, QUEUE, bus, puller, pusher};
+use crate::opened::{KIND, QUEUE, bus, pull_error, puller, pusher};
 use crate::relay::Relay;
 use crate::server::{ask_jetstream, publish_foreign};
 
@@ -81,6 +81,58 @@ fn what_was_delivered_too_often_goes_whole_to_the_dead_letters_and_is_not_handed
 }
 
 #[test]
+fn a_dead_letter_that_has_no_room_is_told_once_and_moved_later_and_others_are_pulled_on() {
+    let server = NatsServer::start(&[]);
+    let bus = jetstream(&server);
+    let dead = dead_letter_queue(QUEUE);
+    let (stream, subject) = ("tickpath-queue-tickpath+test+jobs=dead", format!("queue/{dead}"));
+    let kept = "\"retention\":\"workqueue\",\"storage\":\"memory\",\"num_replicas\":1";
+    let full = "\"max_msgs\":1,\"discard\":\"new\"";
+    let json = format!("{{\"name\":\"{stream}\",\"subjects\":[\"{subject}\"],{kept},{full}}}");
+    ask_jetstream(server.port(), &format!("STREAM.CREATE.{stream}"), &json);
+    publish_foreign(server.port(), &subject, &["in the way"]);
+    let config = QueueConfig { most_deliveries: NonZeroU32::new(1), ..at_least_once() };
+    let mut pusher = bus.pusher(QUEUE, &config).unwrap_or_else(|e| panic!("{e}"));
+    let mut puller = bus.puller(QUEUE, &config, Wait::Block).unwrap_or_else(|e| panic!("{e}"));
+    pusher.push(1, KIND, b"bad").unwrap();
+    let came = pull_some(&mut *puller, 1)[0];
+    puller.give_back(came.tag).unwrap();
+    let error = pull_error(&mut *puller);
+    assert!(matches!(error, ReceiveError::NotAcknowledged(_)) && error.may_pass(), "{error}");
+    assert!(error.to_string().contains("not moved to its dead letters"), "{error}");
+    pusher.push(2, KIND, b"good").unwrap();
+    assert_eq!(pull_stamps(&mut *puller, 1), [(2, false)]);
+    puller.acknowledge().unwrap();
+    assert_eq!(puller.reconnects(), Some(0), "an answer is no loss");
+    ask_jetstream(server.port(), &format!("STREAM.PURGE.{stream}"), "");
+    until(|| pull_nothing(&mut *puller) == 0 && bus.waiting(&dead).unwrap() == Some(1));
+    let mut buried = bus.puller(&dead, &at_least_once(), Wait::Block).unwrap_or_else(|e| panic!("{e}"));
+    let found = pull_some(&mut *buried, 1)[0];
+    assert_eq!((found.stamp, found.origin), (1, came.origin));
+    buried.acknowledge().unwrap();
+}
+
+#[test]
+fn what_others_have_by_now_is_neither_given_back_nor_acknowledged_in_silence() {
+    let server = NatsServer::start(&[]);
+    let bus = jetstream(&server);
+    let config = QueueConfig { silence_ns: 1_000_000_000, ..at_least_once() };
+    let mut pusher = bus.pusher(QUEUE, &config).unwrap_or_else(|e| panic!("{e}"));
+    let mut first = bus.puller(QUEUE, &config, Wait::Block).unwrap_or_else(|e| panic!("{e}"));
+    pusher.push_batch(1, KIND, &[&b"job"[..]; 3]).unwrap();
+    let came = pull_some(&mut *first, 3);
+    let mut second = bus.puller(QUEUE, &config, Wait::Block).unwrap_or_else(|e| panic!("{e}"));
+    pull_some(&mut *second, 3);
+    let error = first.give_back(came[0].tag).unwrap_err();
+    assert!(matches!(error, ReceiveError::NotAcknowledged(_)), "{error}");
+    assert!(error.to_string().contains("somebody else may have it by now"), "{error}");
+    let error = first.acknowledge().unwrap_err();
+    assert!(matches!(error, ReceiveError::NotAcknowledged(_)) && error.may_pass(), "{error}");
+    assert!(error.to_string().contains("2 messages were held for longer"), "{error}");
+    first.acknowledge().expect("it is told once");
+}
+
+#[test]
 fn who_counts_and_cannot_is_refused() {
     let server = NatsServer::start(&[]);
     let limited = |delivery| QueueConfig { most_deliveries: NonZeroU32::new(3), ..QueueConfig::new(delivery) };
@@ -101,7 +153,7 @@ fn who_counts_and_cannot_is_refused() {
 }
 
 #[test]
-fn a_server_that_is_silent_has_acknowledged_nothing() {
+fn of_what_a_silent_server_was_told_nobody_knows() {
     let server = NatsServer::start(&[]);
     let bus = jetstream(&server);
     let mut puller = puller(&bus, Delivery::AtLeastOnce);
@@ -112,7 +164,7 @@ fn a_server_that_is_silent_has_acknowledged_nothing() {
     go_on(server.pid());
     let error = acknowledged.expect_err("nobody has said so");
     assert!(matches!(error, ReceiveError::NotAcknowledged(_)) && error.may_pass(), "{error}");
-    assert!(error.to_string().contains("3 messages are not acknowledged"), "{error}");
+    assert!(error.to_string().contains("nobody knows of 3 messages: they are done with, or come again"), "{error}");
     puller.acknowledge().expect("it is told once");
 }
 
