@@ -47,7 +47,7 @@ impl AmqpPuller {
         }
         let mut handed_over = 0;
         for _ in 0..limit {
-            let Some(delivery) = self.inlet.take() else { break };
+            let Some(delivery) = self.inlet.take_owned() else { break };
             let Some(message) = wire::pulled(&delivery.data, self.foreign) else {
                 self.inlet.reject(&delivery);
                 continue;
@@ -64,7 +64,7 @@ impl AmqpPuller {
     fn give(&mut self, limit: usize, handler: &mut dyn FnMut(Pulled<'_>)) -> Result<usize, ReceiveError> {
         let mut taken = Vec::new();
         for _ in 0..limit {
-            let Some(delivery) = self.inlet.take() else { break };
+            let Some(delivery) = self.inlet.take_owned() else { break };
             self.inlet.hold(&delivery);
             taken.push(delivery);
         }

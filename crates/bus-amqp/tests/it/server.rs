@@ -248,6 +248,31 @@ fn what_a_cut_off_puller_has_not_acknowledged_comes_again() {
     scratch.until_waiting(0);
 }
 
+#[test]
+fn what_a_cut_off_puller_was_sent_ahead_is_not_handed_over_by_it() {
+    const COUNT: usize = 4;
+    let scratch = Scratch::new("elsewhere");
+    let (relay, bus) = relayed();
+    let mut cut_off = puller(&bus, &scratch.name, Delivery::AtLeastOnce);
+    let mut pusher = pusher(&scratch.bus, &scratch.name);
+    pusher.push_batch(1, KIND, &[&b"message"[..]; COUNT]).unwrap();
+    // All of them are sent ahead.
+    scratch.until_waiting(0);
+    assert_eq!(pull_stamps(&mut *cut_off, 1), [(1, false)]);
+
+    relay.cut();
+    let mut other = puller(&scratch.bus, &scratch.name, Delivery::AtLeastOnce);
+    assert_eq!(pull_stamps(&mut *other, COUNT).len(), COUNT, "the broker gives them to somebody else");
+    other.acknowledge().unwrap();
+    drop(other);
+    pusher.push(2, KIND, b"after").unwrap();
+    assert_eq!(pull_stamps(&mut *cut_off, 1), [(2, false)], "the others are done with");
+    assert_eq!(cut_off.reconnects(), Some(1));
+    not_acknowledged(&mut *cut_off, 1);
+    drop(cut_off);
+    scratch.until_waiting(0);
+}
+
 /// Acknowledging says that so many messages come again.
 fn not_acknowledged(puller: &mut dyn Puller, count: usize) {
     match puller.acknowledge() {
