@@ -30,6 +30,10 @@ use crate::signal::Signal;
 /// The most messages that a puller holds, handed over or sent ahead, before it must acknowledge.
 pub const MAX_UNACKNOWLEDGED: u16 = 256;
 
+/// The same where a message is given up after so many deliveries: what is sent ahead is delivered, and is not to be given
+/// up before anybody was handed it.
+const MAX_COUNTED: u16 = 1;
+
 /// The most messages that a subscriber is sent ahead of what it has looked at.
 pub const MAX_AHEAD: u16 = 128;
 
@@ -124,7 +128,7 @@ impl Intake {
             What::Queue(queue) => {
                 // Before it is consumed, whose end is told: it is this one, or one before it.
                 incarnation = Incarnation::of(&link, queue, place.is_durable())?;
-                (queue.clone(), Ahead::new(MAX_UNACKNOWLEDGED))
+                (queue.clone(), Ahead::new(if place.gives_up() { MAX_COUNTED } else { MAX_UNACKNOWLEDGED }))
             }
         };
         let consumer = link.answer(consume(channel.clone(), queue, ahead.now()))?;

@@ -39,7 +39,10 @@
 //! * One message that was handed over can be given back. Durable queues count deliveries, those too that were sent
 //!   ahead to a puller which ended before it handed them over. What they delivered so often as
 //!   [`most_deliveries`](QueueConfig::most_deliveries) says goes to the queue of dead letters, which holds it before it
-//!   is gone from here; should the broker fall meanwhile, it may be there twice, under one origin. Of a queue without
+//!   is gone from here; should the broker fall meanwhile, it may be there twice, under one origin. So that no message
+//!   goes there unseen, a puller of a queue with that number is sent one message at a time: it must acknowledge it, or
+//!   give it back, before it gets the next one, and pulls slower than others do; the one that was sent to a puller which
+//!   ends before it pulls is counted all the same. Of a queue without
 //!   that number no message is ever given up: a RabbitMQ from 4 on would do it after 20 deliveries, and is told not to.
 //!   So who shares a queue must agree on the number, too, and a durable queue made before an update to 4 is refused:
 //!   pull it empty, and remove it.

@@ -22,6 +22,8 @@ pub(crate) struct AmqpPuller {
     foreign: Option<u8>,
     /// Whether the broker counts deliveries in this queue.
     is_counted: bool,
+    /// Whether it gives a message up after so many of them.
+    gives_up: bool,
 }
 
 impl AmqpPuller {
@@ -29,8 +31,9 @@ impl AmqpPuller {
     pub fn open(server: Arc<Server>, queue: &str, config: &QueueConfig, wait: Wait) -> Result<Self, ConnectError> {
         let &QueueConfig { delivery, foreign, most_deliveries, .. } = config;
         let place = Place::queue(queue, server.durability(), most_deliveries);
-        let (queue, is_counted) = (format!("queue '{queue}' on {}", server.name()), place.is_durable());
-        Ok(Self { inlet: Inlet::open(server, place, wait)?, queue, delivery, foreign, is_counted })
+        let (is_counted, gives_up) = (place.is_durable(), place.gives_up());
+        let queue = format!("queue '{queue}' on {}", server.name());
+        Ok(Self { inlet: Inlet::open(server, place, wait)?, queue, delivery, foreign, is_counted, gives_up })
     }
 
     /// Hands over what is acknowledged later.
@@ -38,10 +41,14 @@ impl AmqpPuller {
         if limit > 0
             && let Some(count) = self.inlet.full()
         {
+            let most = if self.gives_up {
+                "one at a time of a queue with a number of most deliveries, so that none is counted unseen".to_owned()
+            } else {
+                format!("{MAX_UNACKNOWLEDGED}, or {MAX_AHEAD_BYTES} bytes by the longest of late")
+            };
             let sentence = format!(
-                "{count} messages are handed over and not acknowledged, which is all that a puller can hold: \
-                 {MAX_UNACKNOWLEDGED}, or {MAX_AHEAD_BYTES} bytes by the longest of late; acknowledge them, then pull \
-                 again"
+                "{count} messages are handed over and not acknowledged, which is all that a puller can hold: {most}; \
+                 acknowledge them, then pull again"
             );
             return Err(ReceiveError::Other(sentence.into()));
         }
