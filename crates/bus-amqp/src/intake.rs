@@ -260,7 +260,7 @@ impl Intake {
         self.link.answer(self.channel.basic_nack(tag, options))
     }
 
-    /// Acknowledges all that is handed over; returns when the broker has it.
+    /// Acknowledges all that is handed over; returns when the broker has read it.
     pub fn acknowledge(&mut self) -> Result<(), ServerError> {
         let Some(&tag) = self.held.last() else { return Ok(()) };
         // What was sent ahead has higher tags.

@@ -7,7 +7,7 @@ use lapin::types::AMQPValue;
 use tickpath_bus_api::{ConnectError, Delivery, Pulled, Puller, QueueConfig, ReceiveError, wire};
 use tickpath_clock::Wait;
 
-use crate::inlet::{Inlet, TakenAway};
+use crate::inlet::{Inlet, Unanswered};
 use crate::intake::{MAX_AHEAD_BYTES, MAX_UNACKNOWLEDGED};
 use crate::place::Place;
 use crate::server::Server;
@@ -79,10 +79,10 @@ impl AmqpPuller {
             return Ok(0);
         }
         // What is not surely gone from the queue may come again, and is not handed over.
-        match self.inlet.take_away() {
-            TakenAway::Surely => {}
-            TakenAway::NotAtAll => return Ok(0),
-            TakenAway::Perhaps(count) => {
+        match self.inlet.acknowledge() {
+            Unanswered { unsaid: 0, unknown: 0 } => {}
+            Unanswered { unknown: 0, .. } => return Ok(0),
+            Unanswered { unknown: count, .. } => {
                 return Err(ReceiveError::Gone(format!(
                     "{count} messages of {} may be gone: the connection was lost while they were taken out of it, \
                      before the broker had answered; what it has not taken out comes again, marked. Use \
@@ -125,14 +125,23 @@ impl Puller for AmqpPuller {
         if self.delivery == Delivery::AtMostOnce {
             return Ok(());
         }
-        match self.inlet.acknowledge() {
-            0 => Ok(()),
-            count => Err(ReceiveError::NotAcknowledged(format!(
-                "{count} messages of {} are not acknowledged, because the connection was lost that they came by: they \
+        let Unanswered { unsaid, unknown } = self.inlet.acknowledge();
+        let mut sentences = Vec::new();
+        if unsaid > 0 {
+            sentences.push(format!(
+                "{unsaid} messages of {} are not acknowledged, because the connection was lost that they came by: they \
                  come again, marked, unless the queue itself is gone",
                 self.queue
-            ))),
+            ));
         }
+        if unknown > 0 {
+            sentences.push(format!(
+                "nobody knows of {unknown} messages of {}, because the connection was lost before the broker had \
+                 answered: they are done with, or come again, marked",
+                self.queue
+            ));
+        }
+        if sentences.is_empty() { Ok(()) } else { Err(ReceiveError::NotAcknowledged(sentences.join("; "))) }
     }
 
     fn give_back(&mut self, tag: u64) -> Result<(), ReceiveError> {

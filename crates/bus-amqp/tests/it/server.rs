@@ -277,10 +277,46 @@ fn what_a_cut_off_puller_was_sent_ahead_is_not_handed_over_by_it() {
 fn not_acknowledged(puller: &mut dyn Puller, count: usize) {
     match puller.acknowledge() {
         Err(ReceiveError::NotAcknowledged(sentence)) => {
-            assert!(sentence.starts_with(&format!("{count} messages")), "{sentence}");
+            assert!(sentence.contains(&format!("{count} messages of queue")), "{sentence}");
         }
         other => panic!("{other:?}"),
     }
+}
+
+#[test]
+fn what_was_acknowledged_without_an_answer_is_nobody_s_to_know() {
+    const COUNT: u64 = 5;
+    let scratch = Scratch::new("unanswered-acknowledgement");
+    let (relay, bus) = relayed();
+    let mut puller = puller(&bus, &scratch.name, Delivery::AtLeastOnce);
+    let mut pusher = pusher(&scratch.bus, &scratch.name);
+    for number in 0..COUNT {
+        pusher.push(number, KIND, b"message").unwrap();
+    }
+    // At first four are sent ahead.
+    assert_eq!(pull_stamps(&mut *puller, 2), [(0, false), (1, false)]);
+    scratch.until_waiting(1);
+    relay.set(Mode::Mute);
+    std::thread::scope(|scope| {
+        let acknowledging = scope.spawn(|| puller.acknowledge());
+        // The broker has heard it.
+        scratch.until_waiting(0);
+        relay.cut();
+        match acknowledging.join().unwrap() {
+            Err(ReceiveError::NotAcknowledged(sentence)) => {
+                assert!(sentence.starts_with("nobody knows of 2 messages"), "{sentence}");
+                assert!(sentence.contains("done with, or come again"), "{sentence}");
+            }
+            other => panic!("{other:?}"),
+        }
+    });
+    relay.set(Mode::Open);
+    puller.acknowledge().unwrap_or_else(|e| panic!("it is told once: {e}"));
+    let rest = pull_stamps(&mut *puller, 3);
+    assert_eq!(rest.iter().map(|(number, _)| *number).collect::<Vec<_>>(), [2, 3, 4]);
+    puller.acknowledge().unwrap();
+    drop(puller);
+    scratch.until_waiting(0);
 }
 
 #[test]
