@@ -93,8 +93,8 @@ impl Inlet {
         }
     }
 
-    /// The same for who pulls: what still lies here of a connection that is known to be lost comes again, to anybody, and
-    /// is not handed over.
+    /// The same for who pulls: what still lies here of a connection that is known to be lost comes again, to anybody,
+    /// and is not handed over.
     pub fn take_owned(&mut self) -> Option<Delivery> {
         let delivery = self.take()?;
         if self.intake.as_ref().is_some_and(Intake::is_up) {
