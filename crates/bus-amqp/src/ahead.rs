@@ -33,7 +33,7 @@ pub(crate) struct Ahead {
 impl Ahead {
     /// So many messages at most, a power of two.
     pub fn new(most: u16) -> Self {
-        Self { now: FIRST, most, patience: FIRST, longest: 0 }
+        Self { now: FIRST.min(most), most, patience: FIRST, longest: 0 }
     }
 
     /// How many there are now.
@@ -84,6 +84,8 @@ mod tests {
         assert_eq!(asked(&mut ahead, &[MAX_PAYLOAD_BYTES, 2 * MAX_AHEAD_BYTES]), [(0, 4), (1, 1)]);
         assert_eq!(asked(&mut ahead, &[0; 1024]), [(1023, MOST)]);
         assert_eq!(asked(&mut Ahead::new(MOST), &[MAX_PAYLOAD_BYTES; 3000]), []);
+        let mut single = Ahead::new(1);
+        assert_eq!((single.now(), asked(&mut single, &[100; 3000])), (1, vec![]));
     }
 
     #[test]

@@ -1,23 +1,29 @@
-//! Whether a queue is still the one that it was, and not another one that somebody made under its name meanwhile.
+//! Whether a queue or a topic is still the one that it was, and not another one that somebody made under its name
+//! meanwhile.
 //!
 //! ```text
 //!   exchange ~9c61… ──bound──> queue 'orders'      auto-delete: it is gone with the queue, whoever makes that anew
 //!      └ alternate-exchange = 51f0…                a number of chance, which the broker tells who declares another one
+//!
+//!   exchange ~04d7… ──bound──> exchange 'ticks'    the same of a topic
+//!      └ alternate-exchange = 8e2b…
+//!   exchange ~~8e2b… ─bound──> exchange 'ticks'    whether it is there can be asked for again and again
 //! ```
-//! Nobody publishes there. Whoever pulls makes it if it is not there.
+//! Nobody publishes there. Whoever pulls or subscribes makes them if they are not there.
 
 use std::io;
 
-use lapin::ExchangeKind;
-use lapin::options::{ExchangeDeclareOptions, QueueBindOptions};
+use lapin::options::{ExchangeBindOptions, ExchangeDeclareOptions, QueueBindOptions};
 use lapin::types::{AMQPValue, FieldTable, ShortString};
+use lapin::{Channel, ExchangeKind};
 use tickpath_bus_api::Numbering;
 use tickpath_clock::HostClock;
 
 use crate::error::ServerError;
 use crate::link::Link;
+use crate::place::{Place, What};
 
-/// What tells a queue from any other one of its name: sixteen hexadecimal digits.
+/// What tells a queue or a topic from any other one of its name: sixteen hexadecimal digits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Incarnation(String);
 
@@ -31,26 +37,31 @@ pub(crate) struct Memory {
 }
 
 impl Incarnation {
-    /// That of a queue which is there. None if this user may not make exchanges, or if the name of the virtual host is
-    /// so long that the broker's answer is cut off.
-    pub fn of(link: &Link, queue: &ShortString, is_durable: bool) -> Result<Option<Self>, ServerError> {
-        match Self::find(link, queue, is_durable) {
+    /// That of a queue or a topic which is there. None if this user may not make or bind exchanges, or if the name of
+    /// the virtual host is so long that the broker's answer is cut off.
+    pub fn of(link: &Link, place: &Place) -> Result<Option<Self>, ServerError> {
+        match Self::find(link, place) {
             Err(ServerError::Refused(_)) => Ok(None),
             found => found,
         }
     }
 
-    fn find(link: &Link, queue: &ShortString, is_durable: bool) -> Result<Option<Self>, ServerError> {
+    /// The exchange that is there as long as the topic of this incarnation is. No topic and no queue has its name.
+    pub fn exchange(&self) -> ShortString {
+        format!("~~{}", self.0).into()
+    }
+
+    fn find(link: &Link, place: &Place) -> Result<Option<Self>, ServerError> {
         let fresh = Self::fresh()?;
         let options = ExchangeDeclareOptions {
-            durable: is_durable,
+            durable: place.is_durable(),
             auto_delete: true,
             internal: true,
             ..ExchangeDeclareOptions::default()
         };
         let mut arguments = FieldTable::default();
         arguments.insert("alternate-exchange".into(), AMQPValue::LongString(fresh.0.as_str().into()));
-        let exchange = exchange_of(queue.as_str());
+        let exchange = exchange_of(place.what());
         let channel = link.channel()?;
         let declaring = channel.exchange_declare(exchange.clone(), ExchangeKind::Fanout, options, arguments);
         let found = match link.answer(declaring) {
@@ -63,8 +74,18 @@ impl Incarnation {
         };
         // A refusal has ended the channel that it came on.
         let channel = link.channel()?;
-        let (key, options) = (ShortString::default(), QueueBindOptions::default());
-        link.answer(channel.queue_bind(queue.clone(), exchange, key, options, FieldTable::default()))?;
+        match place.what() {
+            What::Queue(queue) => {
+                let (key, options) = (ShortString::default(), QueueBindOptions::default());
+                link.answer(channel.queue_bind(queue.clone(), exchange, key, options, FieldTable::default()))?;
+            }
+            What::Exchange(topic) => {
+                bind(link, &channel, topic, exchange)?;
+                let (own, kind) = (found.exchange(), ExchangeKind::Fanout);
+                link.answer(channel.exchange_declare(own.clone(), kind, options, FieldTable::default()))?;
+                bind(link, &channel, topic, own)?;
+            }
+        }
         Ok(Some(found))
     }
 
@@ -86,11 +107,22 @@ impl Incarnation {
     }
 }
 
-/// The name of a queue's exchange, which no topic has. It is short, because the broker cuts its answers off at 255
-/// bytes, and the same in all programs (FNV-1a).
-fn exchange_of(queue: &str) -> ShortString {
+/// Binds a topic's exchange to this one, so that this one is gone when the topic is.
+fn bind(link: &Link, channel: &Channel, topic: &ShortString, exchange: ShortString) -> Result<(), ServerError> {
+    let (key, options) = (ShortString::default(), ExchangeBindOptions::default());
+    link.answer(channel.exchange_bind(topic.clone(), exchange, key, options, FieldTable::default()))
+}
+
+/// The name of the exchange of a queue or a topic, which no topic has. It is short, because the broker cuts its answers
+/// off at 255 bytes, and the same in all programs (FNV-1a).
+fn exchange_of(what: &What) -> ShortString {
     let hash = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
-    format!("~{:016x}", queue.bytes().fold(0xcbf2_9ce4_8422_2325, hash)).into()
+    let hashed = match what {
+        What::Queue(name) => name.as_str().to_owned(),
+        // No queue has a name with a space in it.
+        What::Exchange(name) => format!("topic {name}"),
+    };
+    format!("~{:016x}", hashed.bytes().fold(0xcbf2_9ce4_8422_2325, hash)).into()
 }
 
 #[cfg(test)]
@@ -101,7 +133,7 @@ mod tests {
     fn an_incarnation_is_read_from_the_refusal_of_another_one() {
         let (wanted, found) = (Incarnation::fresh().unwrap(), Incarnation::fresh().unwrap());
         assert_ne!(wanted, found);
-        let [exchange, host] = [exchange_of("orders").to_string(), "v".repeat(32)];
+        let [exchange, host] = [exchange_of(&queue("orders")).to_string(), "v".repeat(32)];
         let refusal = |before: &str, behind: &str| {
             format!(
                 "PRECONDITION_FAILED - inequivalent arg 'alternate-exchange' for exchange '{exchange}' in vhost '{host}': \
@@ -123,8 +155,15 @@ mod tests {
     }
 
     #[test]
-    fn each_queue_has_an_exchange_of_its_own_for_ever() {
-        assert_eq!(exchange_of("a").as_str(), "~af63dc4c8601ec8c", "as FNV-1a has it everywhere");
-        assert_ne!(exchange_of("orders"), exchange_of("orders.dead"));
+    fn each_queue_and_each_topic_has_an_exchange_of_its_own_for_ever() {
+        assert_eq!(exchange_of(&queue("a")).as_str(), "~af63dc4c8601ec8c", "as FNV-1a has it everywhere");
+        assert_ne!(exchange_of(&queue("orders")), exchange_of(&queue("orders.dead")));
+        let topic = What::Exchange("orders".into());
+        assert_ne!(exchange_of(&queue("orders")), exchange_of(&topic));
+        assert_eq!(exchange_of(&topic).as_str().len(), 17);
+    }
+
+    fn queue(name: &str) -> What {
+        What::Queue(name.into())
     }
 }

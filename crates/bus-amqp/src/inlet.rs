@@ -36,15 +36,13 @@ pub(crate) struct Inlet {
     last_tag: u64,
 }
 
-/// Whether messages are gone from their queue.
+/// Of how many messages that were handed over the broker has not answered that they are acknowledged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum TakenAway {
-    /// All of them.
-    Surely,
-    /// None: the connection was lost before anything was said of them, and they come again.
-    NotAtAll,
-    /// Nobody knows of so many: the broker did not answer.
-    Perhaps(usize),
+pub(crate) struct Unanswered {
+    /// They come again: their connection was lost before anything was said of them.
+    pub unsaid: usize,
+    /// Nobody knows: it was lost after that.
+    pub unknown: usize,
 }
 
 impl Inlet {
@@ -93,6 +91,17 @@ impl Inlet {
                 None
             }
         }
+    }
+
+    /// The same for who pulls: what still lies here of a connection that is known to be lost comes again, to anybody,
+    /// and is not handed over.
+    pub fn take_owned(&mut self) -> Option<Delivery> {
+        let delivery = self.take()?;
+        if self.intake.as_ref().is_some_and(Intake::is_up) {
+            return Some(delivery);
+        }
+        self.lose();
+        None
     }
 
     /// The next notice of messages that the broker has dropped. To be asked for until there is none, after each message
@@ -157,21 +166,14 @@ impl Inlet {
         self.intake.as_ref().filter(|intake| intake.is_full()).map(Intake::held)
     }
 
-    /// Acknowledges all that is handed over. Gives how many messages come again all the same, because the connection
-    /// that they came by is lost.
-    pub fn acknowledge(&mut self) -> usize {
+    /// Acknowledges all that is handed over. Gives of how many messages it is not sure that they never come again,
+    /// because the connection that they came by is lost; once.
+    pub fn acknowledge(&mut self) -> Unanswered {
+        let unsaid = std::mem::take(&mut self.comes_again);
+        let is_said = self.intake.as_ref().is_some_and(Intake::is_up);
         self.settle(Intake::acknowledge);
-        std::mem::take(&mut self.comes_again)
-    }
-
-    /// Acknowledges all that was taken before anybody gets it.
-    pub fn take_away(&mut self) -> TakenAway {
-        let is_sent = self.intake.as_ref().is_some_and(Intake::is_up);
-        match self.acknowledge() {
-            0 => TakenAway::Surely,
-            count if is_sent => TakenAway::Perhaps(count),
-            _ => TakenAway::NotAtAll,
-        }
+        let lost = std::mem::take(&mut self.comes_again);
+        if is_said { Unanswered { unsaid, unknown: lost } } else { Unanswered { unsaid: unsaid + lost, unknown: 0 } }
     }
 
     /// Removes a message that is none of ours.

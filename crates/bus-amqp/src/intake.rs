@@ -11,11 +11,11 @@ use futures_util::{FutureExt, StreamExt};
 use lapin::message::Delivery;
 use lapin::options::{
     BasicAckOptions, BasicCancelOptions, BasicConsumeOptions, BasicNackOptions, BasicQosOptions, BasicRejectOptions,
-    ChannelFlowOptions, QueueBindOptions, QueueDeclareOptions,
+    ChannelFlowOptions, ExchangeDeclareOptions, QueueBindOptions, QueueDeclareOptions,
 };
 use lapin::protocol::constants::REPLY_SUCCESS;
 use lapin::types::{AMQPValue, FieldTable, ShortString};
-use lapin::{Channel, Consumer};
+use lapin::{Channel, Consumer, ExchangeKind};
 use tickpath_clock::{Clock, HostClock};
 
 use crate::ahead::Ahead;
@@ -29,6 +29,10 @@ use crate::signal::Signal;
 
 /// The most messages that a puller holds, handed over or sent ahead, before it must acknowledge.
 pub const MAX_UNACKNOWLEDGED: u16 = 256;
+
+/// The same where a message is given up after so many deliveries: what is sent ahead counts as delivered, and is not to
+/// be given up before anybody was handed it.
+const MAX_COUNTED: u16 = 1;
 
 /// The most messages that a subscriber is sent ahead of what it has looked at.
 pub const MAX_AHEAD: u16 = 128;
@@ -86,6 +90,9 @@ struct Care {
     exchange: ShortString,
     /// The subscriber's own queue.
     queue: ShortString,
+    /// The exchange that is gone when the topic was removed, also if somebody has made that anew; none if it cannot be
+    /// told.
+    incarnation: Option<ShortString>,
     clock: HostClock,
     /// When the next look is due, in ticks.
     due: u64,
@@ -116,15 +123,18 @@ impl Intake {
         let (queue, ahead) = match place.what() {
             What::Exchange(exchange) => {
                 let dropped = Notices::open(&link, &channel, signal.clone())?;
+                // Before it is bound to, whose end is told: it is this one, or one before it.
+                let found = Incarnation::of(&link, place)?;
                 let queue = subscribe(&link, &channel, exchange, dropped.arguments())?;
                 notices = Some(dropped);
-                care = Some(Care::new(exchange.clone(), queue.clone())?);
+                let found = found.as_ref().map(Incarnation::exchange);
+                care = Some(Care::new(exchange.clone(), queue.clone(), found)?);
                 (queue, Ahead::new(MAX_AHEAD))
             }
             What::Queue(queue) => {
                 // Before it is consumed, whose end is told: it is this one, or one before it.
-                incarnation = Incarnation::of(&link, queue, place.is_durable())?;
-                (queue.clone(), Ahead::new(MAX_UNACKNOWLEDGED))
+                incarnation = Incarnation::of(&link, place)?;
+                (queue.clone(), Ahead::new(if place.gives_up() { MAX_COUNTED } else { MAX_UNACKNOWLEDGED }))
             }
         };
         let consumer = link.answer(consume(channel.clone(), queue, ahead.now()))?;
@@ -256,7 +266,7 @@ impl Intake {
         self.link.answer(self.channel.basic_nack(tag, options))
     }
 
-    /// Acknowledges all that is handed over; returns when the broker has it.
+    /// Acknowledges all that is handed over; returns when the broker has read it.
     pub fn acknowledge(&mut self) -> Result<(), ServerError> {
         let Some(&tag) = self.held.last() else { return Ok(()) };
         // What was sent ahead has higher tags.
@@ -288,8 +298,9 @@ impl Intake {
         let _begun = self.channel.basic_ack(tag, BasicAckOptions { multiple: true }).now_or_never();
     }
 
-    /// Once a second, for a topic's subscriber: binds its queue again, which changes nothing as long as the topic is
-    /// there. If somebody has removed it, this fails, or mends what somebody else made anew.
+    /// Once a second, for a topic's subscriber: asks whether the topic is still the same, and binds its queue again,
+    /// which changes nothing as long as the topic is there. If somebody has removed it, this fails; where it cannot be
+    /// told from another one, this mends what somebody else made anew.
     #[cold]
     fn look_after(&mut self) {
         self.looks = 0;
@@ -308,9 +319,9 @@ impl Intake {
 }
 
 impl Care {
-    fn new(exchange: ShortString, queue: ShortString) -> Result<Self, ServerError> {
+    fn new(exchange: ShortString, queue: ShortString, incarnation: Option<ShortString>) -> Result<Self, ServerError> {
         let clock = HostClock::get().map_err(|e| ServerError::Here(io::Error::other(e)))?;
-        let mut care = Self { exchange, queue, clock, due: 0 };
+        let mut care = Self { exchange, queue, incarnation, clock, due: 0 };
         care.is_due();
         Ok(care)
     }
@@ -328,8 +339,15 @@ impl Care {
     /// On a channel of its own: a refusal ends it, and the library remembers each binding of a channel as long as that.
     fn bind(&self, link: &Link) -> Binding {
         let (opening, queue, exchange) = (link.channel_later(), self.queue.clone(), self.exchange.clone());
+        let incarnation = self.incarnation.clone();
         Box::pin(async move {
             let channel = opening.await?;
+            // First, so that nothing comes from another topic before it is told.
+            if let Some(incarnation) = incarnation {
+                let (kind, none) = (ExchangeKind::Fanout, FieldTable::default());
+                let options = ExchangeDeclareOptions { passive: true, ..ExchangeDeclareOptions::default() };
+                channel.exchange_declare(incarnation, kind, options, none).await?;
+            }
             let (key, options) = (ShortString::default(), QueueBindOptions::default());
             channel.queue_bind(queue, exchange, key, options, FieldTable::default()).await?;
             channel.close(REPLY_SUCCESS, "OK".into()).await
@@ -337,7 +355,7 @@ impl Care {
     }
 }
 
-/// Goes on with a binding that has begun. An error means that there is nothing to bind to.
+/// Goes on with a binding that has begun. An error means that there is nothing to bind to, or another topic.
 fn bind_on(binding: &mut Option<Binding>, context: &mut Context<'_>) -> Result<(), ServerError> {
     let Some(begun) = binding else { return Ok(()) };
     let Poll::Ready(bound) = begun.poll_unpin(context) else { return Ok(()) };

@@ -25,9 +25,11 @@
 //!   `Reconnected` before what follows, for nobody can count them. (Of somebody else who came and ended within what was
 //!   dropped between the messages of that one publisher, nobody is told.)
 //! * When its connection is lost, a thread makes it again, and [`Gap::Reconnected`](tickpath_bus_api::Gap) says so.
-//! * Once a second a subscriber binds its queue to the topic again. If somebody removes the topic, it so hears again
-//!   within about a second of looking, and is told: as `Reconnected`, or, if a publisher had made the topic anew
-//!   before, by the numbers.
+//! * Once a second a subscriber asks whether the topic is still the same, and binds its queue to it again. If somebody
+//!   removes the topic, it so hears again within about a second of looking, and is told as `Reconnected`, also if a
+//!   publisher had made the topic anew before: subscribers bind the topic to two exchanges, named `~` and `~~` and
+//!   sixteen digits, which are deleted with the topic. Where a user has no right to make and bind these, or the virtual
+//!   host has a name that is longer than 32 bytes, a topic that was made anew is told by the publishers' numbers alone.
 //!
 //! A **queue** is a queue of the same name, not exclusive; without `?durable`, at least once holds against the death of
 //! pullers, not against that of the broker.
@@ -39,14 +41,19 @@
 //! * One message that was handed over can be given back. Durable queues count deliveries, those too that were sent
 //!   ahead to a puller which ended before it handed them over. What they delivered so often as
 //!   [`most_deliveries`](QueueConfig::most_deliveries) says goes to the queue of dead letters, which holds it before it
-//!   is gone from here; should the broker fall meanwhile, it may be there twice, under one origin. Of a queue without
-//!   that number no message is ever given up: a RabbitMQ from 4 on would do it after 20 deliveries, and is told not to.
-//!   So who shares a queue must agree on the number, too, and a durable queue made before an update to 4 is refused:
-//!   pull it empty, and remove it.
-//! * Acknowledging waits until the broker has it. At most once, a message is acknowledged before it is handed over.
+//!   is gone from here; should the broker fall meanwhile, it may be there twice, under one origin. So that no message
+//!   goes there unseen, a puller of a queue with that number is sent one message at a time: it must acknowledge it, or
+//!   give it back, before it gets the next one, and pulls slower than others do; the one that was sent to a puller
+//!   which ends before it pulls is counted all the same. Of a queue without that number no message is ever given up: a
+//!   RabbitMQ from 4 on would do it after 20 deliveries, and is told not to. So who shares a queue must agree on the
+//!   number, too, and a durable queue made before an update to 4 is refused: pull it empty, and remove it.
+//! * Acknowledging waits until the broker has read it, and has passed it on to the queue. A durable queue writes it
+//!   down a moment later: if the broker falls between the two, such messages come again, marked, and nobody is told.
+//!   At most once, a message is acknowledged before it is handed over.
 //! * When the connection of a puller is lost, all that it has not acknowledged comes again, marked; its next
-//!   acknowledgement says how many. The broker does the same to one that holds messages for longer than its
-//!   `consumer_timeout`, half an hour.
+//!   acknowledgement says how many, or of how many nobody knows, because the connection was lost before the broker had
+//!   answered to it. What lies here of a connection that is lost is not handed over. The broker does the same to one
+//!   that holds messages for longer than its `consumer_timeout`, half an hour.
 //! * A queue that is not there any more when the connection is made again, because the broker was started anew or
 //!   somebody removed it, is told as [`Gone`](tickpath_bus_api::ReceiveError::Gone), also if a pusher has made it anew
 //!   before: pullers bind the queue to an exchange named `~` and sixteen digits, which is deleted with the queue. A

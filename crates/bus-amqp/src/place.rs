@@ -69,6 +69,11 @@ impl Place {
         self.durability != Durability::Transient
     }
 
+    /// Whether a message is given up after so many deliveries.
+    pub fn gives_up(&self) -> bool {
+        self.most_deliveries.is_some()
+    }
+
     /// What it is.
     pub fn what(&self) -> &What {
         &self.what

@@ -7,7 +7,7 @@ use lapin::types::AMQPValue;
 use tickpath_bus_api::{ConnectError, Delivery, Pulled, Puller, QueueConfig, ReceiveError, wire};
 use tickpath_clock::Wait;
 
-use crate::inlet::{Inlet, TakenAway};
+use crate::inlet::{Inlet, Unanswered};
 use crate::intake::{MAX_AHEAD_BYTES, MAX_UNACKNOWLEDGED};
 use crate::place::Place;
 use crate::server::Server;
@@ -22,6 +22,8 @@ pub(crate) struct AmqpPuller {
     foreign: Option<u8>,
     /// Whether the broker counts deliveries in this queue.
     is_counted: bool,
+    /// Whether it gives a message up after so many of them.
+    gives_up: bool,
 }
 
 impl AmqpPuller {
@@ -29,8 +31,9 @@ impl AmqpPuller {
     pub fn open(server: Arc<Server>, queue: &str, config: &QueueConfig, wait: Wait) -> Result<Self, ConnectError> {
         let &QueueConfig { delivery, foreign, most_deliveries, .. } = config;
         let place = Place::queue(queue, server.durability(), most_deliveries);
-        let (queue, is_counted) = (format!("queue '{queue}' on {}", server.name()), place.is_durable());
-        Ok(Self { inlet: Inlet::open(server, place, wait)?, queue, delivery, foreign, is_counted })
+        let (is_counted, gives_up) = (place.is_durable(), place.gives_up());
+        let queue = format!("queue '{queue}' on {}", server.name());
+        Ok(Self { inlet: Inlet::open(server, place, wait)?, queue, delivery, foreign, is_counted, gives_up })
     }
 
     /// Hands over what is acknowledged later.
@@ -38,16 +41,20 @@ impl AmqpPuller {
         if limit > 0
             && let Some(count) = self.inlet.full()
         {
+            let most = if self.gives_up {
+                "one at a time of a queue with a number of most deliveries, so that none is counted unseen".to_owned()
+            } else {
+                format!("{MAX_UNACKNOWLEDGED}, or {MAX_AHEAD_BYTES} bytes by the longest of late")
+            };
             let sentence = format!(
-                "{count} messages are handed over and not acknowledged, which is all that a puller can hold: \
-                 {MAX_UNACKNOWLEDGED}, or {MAX_AHEAD_BYTES} bytes by the longest of late; acknowledge them, then pull \
-                 again"
+                "{count} messages are handed over and not acknowledged, which is all that a puller can hold: {most}; \
+                 acknowledge them, then pull again"
             );
             return Err(ReceiveError::Other(sentence.into()));
         }
         let mut handed_over = 0;
         for _ in 0..limit {
-            let Some(delivery) = self.inlet.take() else { break };
+            let Some(delivery) = self.inlet.take_owned() else { break };
             let Some(message) = wire::pulled(&delivery.data, self.foreign) else {
                 self.inlet.reject(&delivery);
                 continue;
@@ -64,7 +71,7 @@ impl AmqpPuller {
     fn give(&mut self, limit: usize, handler: &mut dyn FnMut(Pulled<'_>)) -> Result<usize, ReceiveError> {
         let mut taken = Vec::new();
         for _ in 0..limit {
-            let Some(delivery) = self.inlet.take() else { break };
+            let Some(delivery) = self.inlet.take_owned() else { break };
             self.inlet.hold(&delivery);
             taken.push(delivery);
         }
@@ -72,10 +79,10 @@ impl AmqpPuller {
             return Ok(0);
         }
         // What is not surely gone from the queue may come again, and is not handed over.
-        match self.inlet.take_away() {
-            TakenAway::Surely => {}
-            TakenAway::NotAtAll => return Ok(0),
-            TakenAway::Perhaps(count) => {
+        match self.inlet.acknowledge() {
+            Unanswered { unsaid: 0, unknown: 0 } => {}
+            Unanswered { unknown: 0, .. } => return Ok(0),
+            Unanswered { unknown: count, .. } => {
                 return Err(ReceiveError::Gone(format!(
                     "{count} messages of {} may be gone: the connection was lost while they were taken out of it, \
                      before the broker had answered; what it has not taken out comes again, marked. Use \
@@ -118,14 +125,23 @@ impl Puller for AmqpPuller {
         if self.delivery == Delivery::AtMostOnce {
             return Ok(());
         }
-        match self.inlet.acknowledge() {
-            0 => Ok(()),
-            count => Err(ReceiveError::NotAcknowledged(format!(
-                "{count} messages of {} are not acknowledged, because the connection was lost that they came by: they \
+        let Unanswered { unsaid, unknown } = self.inlet.acknowledge();
+        let mut sentences = Vec::new();
+        if unsaid > 0 {
+            sentences.push(format!(
+                "{unsaid} messages of {} are not acknowledged, because the connection was lost that they came by: they \
                  come again, marked, unless the queue itself is gone",
                 self.queue
-            ))),
+            ));
         }
+        if unknown > 0 {
+            sentences.push(format!(
+                "nobody knows of {unknown} messages of {}, because the connection was lost before the broker had \
+                 answered: they are done with, or come again, marked",
+                self.queue
+            ));
+        }
+        if sentences.is_empty() { Ok(()) } else { Err(ReceiveError::NotAcknowledged(sentences.join("; "))) }
     }
 
     fn give_back(&mut self, tag: u64) -> Result<(), ReceiveError> {

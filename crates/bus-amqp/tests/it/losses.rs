@@ -117,6 +117,28 @@ fn a_queue_that_was_removed_and_made_anew_by_a_pusher_is_told_to_each_puller() {
     assert_eq!(after[0].0, 3, "it is told once, and pulled from");
 }
 
+#[test]
+fn a_topic_that_was_removed_and_made_anew_by_a_publisher_is_told_to_each_subscriber() {
+    let scratch = Scratch::new("topic-anew");
+    let mut subscribers = [Wait::Yield, Wait::Block].map(|wait| subscriber(&scratch.bus, &scratch.name, wait));
+    publisher(&scratch.bus, &scratch.name).publish(1, KIND, b"before").unwrap();
+    for subscriber in &mut subscribers {
+        assert_eq!(next_event(&mut **subscriber), OwnedEvent::message(1, b"before"));
+    }
+    // Nobody polls meanwhile; and nobody has seen a number of this publisher.
+    scratch.bus.remove(&scratch.name).unwrap();
+    let mut anew = publisher(&scratch.bus, &scratch.name);
+    anew.publish(2, KIND, b"lost").unwrap();
+    for subscriber in &mut subscribers {
+        assert_eq!(next_event(&mut **subscriber), OwnedEvent::Gap(Gap::Reconnected));
+    }
+    anew.publish(3, KIND, b"after").unwrap();
+    for subscriber in &mut subscribers {
+        assert_eq!(next_event(&mut **subscriber), OwnedEvent::message(3, b"after"), "it is told once");
+        stays_quiet(&mut **subscriber);
+    }
+}
+
 /// Bytes of a message of which the broker keeps few.
 const LARGE: usize = 1 << 20;
 

@@ -172,6 +172,40 @@ fn a_message_whose_pullers_end_too_often_goes_to_the_dead_letters_as_it_is() {
 }
 
 #[test]
+fn only_what_was_handed_over_so_often_goes_to_the_dead_letters() {
+    const COUNT: usize = 10;
+    const MOST: u32 = 2;
+    let counted = Counted::new("unseen", MOST);
+    let mut pusher = counted.pusher();
+    for stamp in 0..COUNT as u64 {
+        pusher.push(stamp, KIND, b"message").unwrap();
+    }
+    let mut handed_over = [0; COUNT];
+    for _ in 0..2 * MOST {
+        let mut puller = counted.puller();
+        handed_over[take(&mut *puller, 1)[0].stamp as usize] += 1;
+        let error = puller.pull(1, &mut |pulled| panic!("{pulled:?}")).unwrap_err().to_string();
+        assert!(error.contains("one at a time") && error.contains("acknowledge them"), "{error}");
+    }
+    let mut puller = counted.puller();
+    let (dead_letters, mut came) = (dead_letter_queue(&counted.scratch.name), Vec::new());
+    until(|| {
+        let pulled = puller.pull(1, &mut |pulled| {
+            let stamp = pulled.message.stamp;
+            assert_eq!(pulled.deliveries, Some(handed_over[stamp as usize] + 1), "{stamp}");
+            came.push(stamp);
+        });
+        pulled.unwrap_or_else(|e| panic!("{e}"));
+        puller.acknowledge().unwrap();
+        let dead = counted.scratch.bus.waiting(&dead_letters).unwrap().expect("it is counted");
+        came.len() + dead as usize == COUNT
+    });
+    for letter in take(&mut *counted.dead(), COUNT - came.len()) {
+        assert_eq!(handed_over[letter.stamp as usize], MOST, "{letter:?} after {came:?}");
+    }
+}
+
+#[test]
 fn a_message_is_delivered_for_ever_where_no_number_is_given() {
     // More often than any broker does by itself.
     const OFTEN: u32 = 25;

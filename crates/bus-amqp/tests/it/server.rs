@@ -248,14 +248,75 @@ fn what_a_cut_off_puller_has_not_acknowledged_comes_again() {
     scratch.until_waiting(0);
 }
 
+#[test]
+fn what_a_cut_off_puller_was_sent_ahead_is_not_handed_over_by_it() {
+    const COUNT: usize = 4;
+    let scratch = Scratch::new("elsewhere");
+    let (relay, bus) = relayed();
+    let mut cut_off = puller(&bus, &scratch.name, Delivery::AtLeastOnce);
+    let mut pusher = pusher(&scratch.bus, &scratch.name);
+    pusher.push_batch(1, KIND, &[&b"message"[..]; COUNT]).unwrap();
+    // All of them are sent ahead.
+    scratch.until_waiting(0);
+    assert_eq!(pull_stamps(&mut *cut_off, 1), [(1, false)]);
+
+    relay.cut();
+    let mut other = puller(&scratch.bus, &scratch.name, Delivery::AtLeastOnce);
+    assert_eq!(pull_stamps(&mut *other, COUNT).len(), COUNT, "the broker gives them to somebody else");
+    other.acknowledge().unwrap();
+    drop(other);
+    pusher.push(2, KIND, b"after").unwrap();
+    assert_eq!(pull_stamps(&mut *cut_off, 1), [(2, false)], "the others are done with");
+    assert_eq!(cut_off.reconnects(), Some(1));
+    not_acknowledged(&mut *cut_off, 1);
+    drop(cut_off);
+    scratch.until_waiting(0);
+}
+
 /// Acknowledging says that so many messages come again.
 fn not_acknowledged(puller: &mut dyn Puller, count: usize) {
     match puller.acknowledge() {
         Err(ReceiveError::NotAcknowledged(sentence)) => {
-            assert!(sentence.starts_with(&format!("{count} messages")), "{sentence}");
+            assert!(sentence.contains(&format!("{count} messages of queue")), "{sentence}");
         }
         other => panic!("{other:?}"),
     }
+}
+
+#[test]
+fn what_was_acknowledged_without_an_answer_is_nobody_s_to_know() {
+    const COUNT: u64 = 5;
+    let scratch = Scratch::new("unanswered-acknowledgement");
+    let (relay, bus) = relayed();
+    let mut puller = puller(&bus, &scratch.name, Delivery::AtLeastOnce);
+    let mut pusher = pusher(&scratch.bus, &scratch.name);
+    for number in 0..COUNT {
+        pusher.push(number, KIND, b"message").unwrap();
+    }
+    // At first four are sent ahead.
+    assert_eq!(pull_stamps(&mut *puller, 2), [(0, false), (1, false)]);
+    scratch.until_waiting(1);
+    relay.set(Mode::Mute);
+    std::thread::scope(|scope| {
+        let acknowledging = scope.spawn(|| puller.acknowledge());
+        // The broker has heard it.
+        scratch.until_waiting(0);
+        relay.cut();
+        match acknowledging.join().unwrap() {
+            Err(ReceiveError::NotAcknowledged(sentence)) => {
+                assert!(sentence.starts_with("nobody knows of 2 messages"), "{sentence}");
+                assert!(sentence.contains("done with, or come again"), "{sentence}");
+            }
+            other => panic!("{other:?}"),
+        }
+    });
+    relay.set(Mode::Open);
+    puller.acknowledge().unwrap_or_else(|e| panic!("it is told once: {e}"));
+    let rest = pull_stamps(&mut *puller, 3);
+    assert_eq!(rest.iter().map(|(number, _)| *number).collect::<Vec<_>>(), [2, 3, 4]);
+    puller.acknowledge().unwrap();
+    drop(puller);
+    scratch.until_waiting(0);
 }
 
 #[test]
@@ -273,7 +334,7 @@ fn a_subscriber_of_a_removed_topic_hears_again_and_is_told() {
         publisher.publish(2, KIND, b"between").unwrap();
         assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(2, b"between"));
 
-        // Somebody publishes: mostly he makes it anew, and the numbers tell.
+        // Somebody publishes: mostly he makes it anew.
         scratch.bus.remove(&scratch.name).unwrap();
         let (mut is_told, mut hears) = (false, false);
         for stamp in 3..6000 {
