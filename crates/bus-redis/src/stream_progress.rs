@@ -143,8 +143,7 @@ impl Progress {
     /// Compares with the server's count, while the connection holds.
     pub fn count(&mut self, now: &Extent) -> Result<(), Anew> {
         // Where all up to the place is gone, that is at least as much as was read.
-        let is_past = now.first.is_none_or(|first| first > self.place);
-        let lacks_some = is_past && now.gone().is_some_and(|gone| gone < self.surely_read());
+        let lacks_some = now.lies_behind(self.place) && now.gone().is_some_and(|gone| gone < self.surely_read());
         if now.last < self.place || self.has_more_than(now) || lacks_some {
             return Err(Anew);
         }
@@ -168,13 +167,15 @@ impl Progress {
                 next.stand(Id::START, now.gone());
                 next.furthest = Id::START;
             }
-            Some(now) if has_kept_all && self.has_more_than(&now) => next.stand(self.place, None),
+            Some(now) if has_kept_all && self.has_more_than(&now) => {
+                next.stand(self.place, now.count_to(self.place));
+            }
             Some(now) if has_kept_all => next.take_count(&now),
             // The data from before it went back is here again.
-            Some(_) if found.has_furthest => next.stand(self.furthest, None),
+            Some(now) if found.has_furthest => next.stand(self.furthest, now.count_to(self.furthest)),
             // It has gone back behind what has come: its last entry is one of those.
             Some(now) if now.last < self.place => next.stand(now.last, now.added),
-            Some(_) => next.stand(self.place, None),
+            Some(now) => next.stand(self.place, now.count_to(self.place)),
         }
         next
     }
@@ -210,17 +211,24 @@ impl Progress {
         let is_all = now.last == self.place;
         // Where all is read that was ever added is known to the entry, else only what is gone from the beginning on.
         let there = if is_all { now.added } else { now.gone() };
-        if let (Some(there), Some(read)) = (there, self.read)
-            && there > read
-        {
-            (self.read, self.doubtful) = (Some(there), 0);
-            self.gap = Some(match self.gap {
-                Some(Gap::Reconnected) => Gap::Reconnected,
-                Some(Gap::Missed(untold)) => Gap::Missed(untold.saturating_add(there - read)),
-                None => Gap::Missed(there - read),
-            });
-        } else if is_all && now.added.is_some() {
-            (self.read, self.doubtful) = (now.added, 0);
+        match (there, self.read) {
+            (Some(there), Some(read)) if there > read => {
+                (self.read, self.doubtful) = (Some(there), 0);
+                self.gap = Some(match self.gap {
+                    Some(Gap::Reconnected) => Gap::Reconnected,
+                    Some(Gap::Missed(untold)) => Gap::Missed(untold.saturating_add(there - read)),
+                    None => Gap::Missed(there - read),
+                });
+            }
+            // How much of what is gone was read nobody knows.
+            (Some(gone), None) if !is_all && now.lies_behind(self.place) => {
+                self.read = Some(gone);
+                if gone > 0 {
+                    self.gap = Some(Gap::Reconnected);
+                }
+            }
+            (Some(added), _) if is_all => (self.read, self.doubtful) = (Some(added), 0),
+            _ => {}
         }
     }
 }
@@ -274,6 +282,7 @@ mod tests {
             ("made anew and read from", kept, Some(stream(8, 12, 0)), true, (10, None, RECONNECTED)),
             ("an old server", kept, Some(old(stream(1, 20, 0))), true, (10, Some(10), None)),
             ("another server", lost, Some(stream(1, 20, 0)), true, (10, None, RECONNECTED)),
+            ("another server, trimmed", lost, Some(stream(15, 20, 14)), false, (10, Some(14), RECONNECTED)),
             ("a server that went back", lost, Some(stream(1, 6, 0)), false, (6, Some(6), RECONNECTED)),
             ("a server that lost it", lost, None, false, (0, Some(0), RECONNECTED)),
         ] {
@@ -308,6 +317,27 @@ mod tests {
         assert_eq!(state(&reader), (14, Some(21), Some(Gap::Missed(7))), "what is not told yet adds up");
         for anew in [stream(30, 31, 0), stream(30, 59, 0), stream(1, 9, 30)] {
             assert_eq!(reader.count(&anew), Err(Anew), "{anew:?}");
+        }
+    }
+
+    #[test]
+    fn where_nobody_knows_what_was_read_a_loss_is_told_and_counted_from_there() {
+        let old = Extent { added: None, ..stream(15, 20, 14) };
+        for (what, now, expected) in [
+            ("nothing is trimmed", stream(1, 20, 0), (10, None, None)),
+            ("trimmed past it", stream(15, 20, 14), (10, Some(14), Some(Gap::Reconnected))),
+            ("nothing was ever there", stream(11, 20, 0), (10, Some(0), None)),
+            ("all is read", stream(8, 10, 7), (10, Some(10), None)),
+            ("an old server", old, (10, None, None)),
+        ] {
+            let mut reader = progress(10, UNKNOWN, 0);
+            assert_eq!(reader.count(&now), Ok(()), "{what}");
+            assert_eq!(state(&reader), expected, "{what}");
+        }
+        let mut reader = progress(10, UNKNOWN, 0);
+        for (now, gap) in [(stream(15, 20, 14), Gap::Reconnected), (stream(17, 20, 16), Gap::Missed(2))] {
+            assert_eq!(reader.count(&now), Ok(()));
+            assert_eq!(reader.take_gap(), Some(gap));
         }
     }
 

@@ -123,6 +123,32 @@ fn another_subscriber_goes_on_behind_a_token_and_counts_what_is_gone() {
 }
 
 #[test]
+fn what_is_trimmed_behind_a_reconnection_is_told_too() {
+    let mut server = RedisServer::start(&[]);
+    let bus = streams(&server);
+    publish(&mut *publisher(&bus), 0..10);
+    let mut first = subscriber(&bus, Start::Oldest);
+    for stamp in 0..4 {
+        assert_eq!(next_event(&mut *first), OwnedEvent::message(stamp, b""));
+    }
+    let mut place = token(&*first);
+    drop(first);
+    server.says(&["SAVE"]).unwrap();
+    server.kill();
+    server.restart();
+    // What a server that was started again has nobody knows, nor how much of what is gone was read; then it is counted.
+    for (left, gap) in [("10", Gap::Reconnected), ("3", Gap::Reconnected), ("1", Gap::Missed(2))] {
+        server.says(&["XTRIM", TOPIC, "MAXLEN", left]).unwrap();
+        let mut next = subscriber(&bus, Start::After(place));
+        assert_eq!(next_event(&mut *next), OwnedEvent::Gap(gap), "{left} are left");
+        place = token(&*next);
+    }
+    let mut last = subscriber(&bus, Start::After(place));
+    assert_eq!(next_event(&mut *last), OwnedEvent::message(9, b""));
+    stays_quiet(&mut *last);
+}
+
+#[test]
 fn behind_a_token_of_a_topic_that_is_gone_or_another_one_that_is_told() {
     for comes_late in [true, false] {
         let server = RedisServer::start(&[]);
