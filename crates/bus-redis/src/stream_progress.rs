@@ -7,7 +7,7 @@
 
 use tickpath_bus_api::{ConnectError, Gap, OriginTracker, ResumeToken};
 
-use crate::info::Run;
+use crate::info::{Kept, Run};
 use crate::stream::{Extent, Id};
 
 /// How resume tokens call this transport.
@@ -71,10 +71,10 @@ impl Witness {
         }
     }
 
-    fn has_kept_all(&self, now: Option<&Run>) -> bool {
+    fn kept(&self, now: Option<&Run>) -> Kept {
         match self {
-            Self::Run(before, _) => Run::has_kept_all(before.as_ref(), now),
-            Self::Mark(mark) => now.is_some_and(|now| now.has_mark(*mark)),
+            Self::Run(before, _) => Run::kept(before.as_ref(), now),
+            Self::Mark(mark) => now.map_or(Kept::Unknown, |now| now.kept_of(*mark)),
         }
     }
 }
@@ -154,7 +154,7 @@ impl Progress {
     /// Where the subscription goes on with what a server has by now: behind the last entry that came, wherever that is
     /// possible, and at the beginning only of a stream that surely is another one.
     pub fn resumed(&self, found: Found) -> Self {
-        let has_kept_all = self.server.has_kept_all(found.run.as_ref());
+        let has_kept_all = self.server.kept(found.run.as_ref()) != Kept::Unknown;
         let mut next = Self { server: Witness::of(found.run), ..self.clone() };
         match found.extent {
             None => {

@@ -1,6 +1,6 @@
 //! Where a subscription of a stream goes on: behind a resume token, and where the stream or the server is not what it was.
 
-use tickpath_bus_api::conformance::{OwnedEvent, next_event, stays_quiet};
+use tickpath_bus_api::conformance::{OwnedEvent, free_port, next_event, stays_quiet, until};
 use tickpath_bus_api::{Connection, Gap, Policy, Publisher, ResumeToken, Start, Subscriber, TopicConfig};
 use tickpath_bus_redis::RedisBus;
 use tickpath_clock::Wait;
@@ -194,6 +194,32 @@ fn a_token_outlives_a_server_that_syncs_each_write_and_tells_of_any_other() {
         }
         stays_quiet(&mut *second);
     }
+}
+
+#[test]
+fn a_replica_that_lags_behind_a_token_gives_nothing_again() {
+    let (master, replica) = (RedisServer::start(&["--repl-diskless-sync-delay", "0"]), RedisServer::start(&[]));
+    replica.says(&["REPLICAOF", "127.0.0.1", &master.port().to_string()]).unwrap();
+    let add = |numbers: std::ops::Range<u64>| {
+        for number in numbers {
+            master.says(&["XADD", TOPIC, "*", "m", &number.to_string()]).unwrap();
+        }
+    };
+    add(0..4);
+    until(|| replica.says(&["XLEN", TOPIC]) == Ok(redis::Value::Int(4)));
+    // It follows somebody who is not there, and has what it has.
+    replica.says(&["REPLICAOF", "127.0.0.1", &free_port().to_string()]).unwrap();
+    add(4..10);
+    let mut first = subscriber(&streams(&master), Start::Oldest);
+    for number in 0..10 {
+        assert_eq!(next_event(&mut *first), OwnedEvent::foreign(None, number.to_string()));
+    }
+    let mut second = subscriber(&streams(&replica), Start::After(token(&*first)));
+    assert_eq!(next_event(&mut *second), OwnedEvent::Gap(Gap::Reconnected));
+    stays_quiet(&mut *second);
+    let mut third = subscriber(&streams(&master), Start::After(token(&*first)));
+    add(10..11);
+    assert_eq!(next_event(&mut *third), OwnedEvent::foreign(None, "10"));
 }
 
 #[test]
