@@ -154,7 +154,12 @@ impl Progress {
     /// Where the subscription goes on with what a server has by now: behind the last entry that came, wherever that is
     /// possible, and at the beginning only of a stream that surely is another one.
     pub fn resumed(&self, found: Found) -> Self {
-        let has_kept_all = self.server.kept(found.run.as_ref()) != Kept::Unknown;
+        let has_kept_all = match self.server.kept(found.run.as_ref()) {
+            Kept::All => true,
+            // What is not as it was is rather an older copy of the disk than another stream.
+            Kept::Disk => found.extent.is_some_and(|now| !self.is_anew(&now, found.has_place)),
+            Kept::Unknown => false,
+        };
         let mut next = Self { server: Witness::of(found.run), ..self.clone() };
         match found.extent {
             None => {
@@ -266,7 +271,7 @@ mod tests {
     #[test]
     fn it_goes_on_behind_what_came_unless_the_stream_is_another_one() {
         const RECONNECTED: Option<Gap> = Some(Gap::Reconnected);
-        let (kept, lost) = (run().mark(), 0);
+        let (kept, disk, lost) = (run().mark(), u64::from(run().mark() as u32), 0);
         let deleted = |extent: Extent, ms| Extent { deleted: Id::new(ms, 0), ..extent };
         let old = |extent: Extent| Extent { added: None, ..extent };
         for (what, mark, extent, has_place, expected) in [
@@ -281,6 +286,11 @@ mod tests {
             ("made anew with lower ids", kept, Some(stream(1, 3, 0)), false, (0, Some(0), RECONNECTED)),
             ("made anew and read from", kept, Some(stream(8, 12, 0)), true, (10, None, RECONNECTED)),
             ("an old server", kept, Some(old(stream(1, 20, 0))), true, (10, Some(10), None)),
+            ("from its disk", disk, Some(stream(1, 20, 0)), true, (10, Some(10), None)),
+            ("from its disk, trimmed", disk, Some(stream(15, 20, 14)), false, (10, Some(14), Some(Gap::Missed(4)))),
+            ("from an older disk", disk, Some(stream(1, 6, 0)), false, (6, Some(6), RECONNECTED)),
+            ("from an older disk, and further", disk, Some(stream(1, 20, 0)), false, (10, None, RECONNECTED)),
+            ("from a disk without it", disk, None, false, (0, Some(0), RECONNECTED)),
             ("another server", lost, Some(stream(1, 20, 0)), true, (10, None, RECONNECTED)),
             ("another server, trimmed", lost, Some(stream(15, 20, 14)), false, (10, Some(14), RECONNECTED)),
             ("a server that went back", lost, Some(stream(1, 6, 0)), false, (6, Some(6), RECONNECTED)),

@@ -223,6 +223,37 @@ fn a_replica_that_lags_behind_a_token_gives_nothing_again() {
 }
 
 #[test]
+fn an_older_copy_of_the_disk_of_a_server_that_syncs_each_write_gives_nothing_twice() {
+    for by_token in [false, true] {
+        let mut server = RedisServer::start(&["--appendonly", "yes", "--appendfsync", "always"]);
+        let bus = streams(&server);
+        let mut publisher = publisher(&bus);
+        publish(&mut *publisher, 1..7);
+        let log = server.dump().with_file_name("appendonlydir").join("appendonly.aof.1.incr.aof");
+        let early = std::fs::metadata(&log).unwrap().len();
+        publish(&mut *publisher, 7..11);
+        let mut subscriber = subscriber(&bus, Start::Oldest);
+        for stamp in 1..11 {
+            assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(stamp, b""));
+        }
+        let token = by_token.then(|| token(&*subscriber));
+        server.kill();
+        std::fs::File::options().write(true).open(&log).unwrap().set_len(early).unwrap();
+        server.restart();
+        assert_eq!(server.says(&["XLEN", TOPIC]), Ok(redis::Value::Int(6)), "it is older");
+        if let Some(token) = token {
+            subscriber = self::subscriber(&bus, Start::After(token));
+        }
+        assert_eq!(next_event(&mut *subscriber), OwnedEvent::Gap(Gap::Reconnected), "by a token: {by_token}");
+        publish(&mut *publisher, 11..13);
+        for stamp in 11..13 {
+            assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(stamp, b""), "by a token: {by_token}");
+        }
+        stays_quiet(&mut *subscriber);
+    }
+}
+
+#[test]
 fn publish_and_subscribe_has_no_token_and_takes_none() {
     let server = RedisServer::start(&[]);
     let (plain, streams) = (RedisBus::connect(&server.url()).unwrap(), streams(&server));
