@@ -60,6 +60,11 @@ impl Extent {
         self.added.map(|added| added.saturating_sub(self.length))
     }
 
+    /// Whether some are gone.
+    pub fn is_trimmed(&self) -> bool {
+        self.gone().is_some_and(|gone| gone > 0)
+    }
+
     /// Whether all its entries lie behind this place.
     pub fn lies_behind(&self, place: Id) -> bool {
         self.first.is_none_or(|first| first > place)

@@ -39,6 +39,33 @@ fn the_tail_of_a_publisher_that_has_ended_is_missed_also_if_his_successor_begins
 }
 
 #[test]
+fn a_publisher_who_came_and_went_in_a_trimmed_stream_is_missed_behind_one_who_stays() {
+    for is_resumed in [false, true] {
+        let server = RedisServer::start(&[]);
+        let bus = streams(&server);
+        let mut stays = publisher(&bus);
+        publish(&mut *stays, 0..2);
+        server.says(&["XTRIM", TOPIC, "MAXLEN", "1"]).unwrap();
+        let mut subscriber = subscriber(&bus, Start::Now);
+        if is_resumed {
+            let token = token(&*subscriber);
+            subscriber = self::subscriber(&bus, Start::After(token));
+        }
+        publish(&mut *stays, 2..3);
+        assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(2, b""));
+        // The question that is out is answered with this one.
+        publish(&mut *stays, 3..4);
+        publish(&mut *publisher(&bus), 10..15);
+        server.says(&["XTRIM", TOPIC, "MAXLEN", "0"]).unwrap();
+        publish(&mut *stays, 4..5);
+        assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(3, b""));
+        assert_eq!(next_event(&mut *subscriber), OwnedEvent::Gap(Gap::Missed(5)), "resumed: {is_resumed}");
+        assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(4, b""));
+        stays_quiet(&mut *subscriber);
+    }
+}
+
+#[test]
 fn a_stream_that_was_removed_and_made_anew_is_told_and_begun_at_its_beginning() {
     // Shorter than the old one, and longer.
     for count in [2, 9] {
