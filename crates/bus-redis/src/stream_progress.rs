@@ -96,6 +96,11 @@ impl Progress {
 
     /// A token for who goes on here. A gap that is not told yet he finds again.
     pub fn token(&self, tracker: &OriginTracker) -> ResumeToken {
+        if let Some(furthest) = self.furthest() {
+            // What came behind the place may be there again by then. No server has this mark.
+            let [ms, number] = furthest.numbers();
+            return ResumeToken::new(TOKEN, [ms, number, UNKNOWN, 0], tracker);
+        }
         let [ms, number] = self.place.numbers();
         let (untold, mark) = match self.gap {
             Some(Gap::Missed(untold)) => (untold, self.server.mark()),
@@ -306,6 +311,8 @@ mod tests {
         let found = |extent, has_furthest| Found { run: None, extent: Some(extent), has_place: true, has_furthest };
         let back = progress(10, 10, 0).resumed(found(stream(1, 6, 0), false));
         assert_eq!((back.place, back.furthest()), (Id::new(6, 0), Some(Id::new(10, 0))));
+        let (behind, _) = Progress::after(&back.token(&OriginTracker::default())).unwrap();
+        assert_eq!(state(&behind.resumed(found(stream(1, 12, 0), false))), (10, None, Some(Gap::Reconnected)));
         let again = back.resumed(found(stream(1, 12, 0), true));
         assert_eq!((again.place, again.furthest()), (Id::new(10, 0), None));
         let other = back.resumed(found(stream(1, 12, 0), false));

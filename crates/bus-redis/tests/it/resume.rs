@@ -88,9 +88,6 @@ fn a_stream_that_was_removed_and_made_anew_is_told_and_begun_at_its_beginning() 
 
 #[test]
 fn a_server_that_went_back_and_has_its_data_again_gives_nothing_twice() {
-    let mut server = RedisServer::start(&[]);
-    let bus = streams(&server);
-    let mut subscriber = subscriber(&bus, Start::Oldest);
     let add = |server: &RedisServer, numbers: std::ops::Range<u64>| {
         for number in numbers {
             server.says(&["XADD", TOPIC, "*", "m", &number.to_string()]).unwrap();
@@ -103,18 +100,27 @@ fn a_server_that_went_back_and_has_its_data_again_gives_nothing_twice() {
         std::fs::write(server.dump(), data).unwrap();
         server.restart();
     };
-    let early = add(&server, 1..7);
-    let late = add(&server, 7..11);
-    for number in 1..11 {
-        assert_eq!(next_event(&mut *subscriber), OwnedEvent::foreign(None, number.to_string()));
+    for by_token in [false, true] {
+        let mut server = RedisServer::start(&[]);
+        let bus = streams(&server);
+        let mut subscriber = subscriber(&bus, Start::Oldest);
+        let early = add(&server, 1..7);
+        let late = add(&server, 7..11);
+        for number in 1..11 {
+            assert_eq!(next_event(&mut *subscriber), OwnedEvent::foreign(None, number.to_string()));
+        }
+        comes_back(&mut server, &early);
+        assert_eq!(next_event(&mut *subscriber), OwnedEvent::Gap(Gap::Reconnected));
+        let token = by_token.then(|| token(&*subscriber));
+        comes_back(&mut server, &late);
+        if let Some(token) = token {
+            subscriber = self::subscriber(&bus, Start::After(token));
+        }
+        assert_eq!(next_event(&mut *subscriber), OwnedEvent::Gap(Gap::Reconnected), "by a token: {by_token}");
+        add(&server, 11..12);
+        assert_eq!(next_event(&mut *subscriber), OwnedEvent::foreign(None, "11"), "by a token: {by_token}");
+        stays_quiet(&mut *subscriber);
     }
-    comes_back(&mut server, &early);
-    assert_eq!(next_event(&mut *subscriber), OwnedEvent::Gap(Gap::Reconnected));
-    comes_back(&mut server, &late);
-    assert_eq!(next_event(&mut *subscriber), OwnedEvent::Gap(Gap::Reconnected));
-    add(&server, 11..12);
-    assert_eq!(next_event(&mut *subscriber), OwnedEvent::foreign(None, "11"));
-    stays_quiet(&mut *subscriber);
 }
 
 #[test]
