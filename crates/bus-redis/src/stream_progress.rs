@@ -177,9 +177,7 @@ impl Progress {
                 next.stand(Id::START, now.gone());
                 next.furthest = Id::START;
             }
-            Some(now) if has_kept_all && self.has_more_than(&now) => {
-                next.stand(self.place, now.count_to(self.place));
-            }
+            Some(now) if has_kept_all && self.has_more_than(&now) => next.stand(self.place, now.count_to(self.place)),
             Some(now) if has_kept_all => next.take_count(&now),
             // The data from before it went back is here again.
             Some(now) if found.has_furthest => next.stand(self.furthest, now.count_to(self.furthest)),
@@ -232,7 +230,7 @@ impl Progress {
             }
             // How much of what is gone was read nobody knows.
             (Some(gone), None) if !is_all && now.lies_behind(self.place) => {
-                self.read = Some(gone);
+                (self.read, self.doubtful) = (Some(gone), 0);
                 if gone > 0 {
                     self.gap = Some(Gap::Reconnected);
                 }
