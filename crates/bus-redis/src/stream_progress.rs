@@ -210,7 +210,8 @@ impl Progress {
         if has_place || self.place == Id::START || now.deleted >= self.place {
             return false;
         }
-        let is_trimmed = now.gone().is_none_or(|gone| gone >= self.surely_read());
+        // What is trimmed goes from the beginning on.
+        let is_trimmed = now.gone().is_none_or(|gone| now.lies_behind(self.place) && gone >= self.surely_read());
         now.last < self.place || self.has_more_than(now) || !is_trimmed
     }
 
@@ -349,6 +350,9 @@ mod tests {
             assert_eq!(reader.count(&now), Ok(()), "{what}");
             assert_eq!(state(&reader), expected, "{what}");
         }
+        let disk = u64::from(run().mark() as u32);
+        let further = Found { run: Some(run()), extent: Some(stream(1, 20, 0)), has_place: false, has_furthest: false };
+        assert_eq!(state(&progress(10, UNKNOWN, disk).resumed(further)), (10, None, Some(Gap::Reconnected)));
         let mut reader = progress(10, UNKNOWN, 0);
         for (now, gap) in [(stream(15, 20, 14), Gap::Reconnected), (stream(17, 20, 16), Gap::Missed(2))] {
             assert_eq!(reader.count(&now), Ok(()));
