@@ -122,12 +122,12 @@ impl Run {
         }
     }
 
-    /// A server that syncs each write, for tests of others.
+    /// A server that syncs each write, for tests of others: one whatever its run is called.
     #[cfg(test)]
-    pub fn example() -> Self {
+    pub fn example(id: &str) -> Self {
         Self {
             address: Address::Tcp { host: "host".to_owned(), port: 1 },
-            id: "a".to_owned(),
+            id: id.to_owned(),
             history: "h".to_owned(),
             offset: 5,
             before: "0000".to_owned(),

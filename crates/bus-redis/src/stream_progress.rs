@@ -162,7 +162,9 @@ impl Progress {
         let has_kept_all = match self.server.kept(found.run.as_ref()) {
             Kept::All => true,
             // What is not as it was is rather an older copy of the disk than another stream.
-            Kept::Disk => found.extent.is_some_and(|now| !self.is_anew(&now, found.has_place)),
+            Kept::Disk => {
+                !found.has_furthest && found.extent.is_some_and(|now| !self.is_anew(&now, found.has_place))
+            }
             Kept::Unknown => false,
         };
         let mut next = Self { server: Witness::of(found.run), ..self.clone() };
@@ -264,7 +266,7 @@ mod tests {
     }
 
     fn run() -> Run {
-        Run::example()
+        Run::example("a")
     }
 
     /// What came of it: the place, how many were read, and what is told.
@@ -318,6 +320,10 @@ mod tests {
         assert_eq!(other.place, Id::new(6, 0), "these ten are others");
         let lost = back.resumed(Found { run: None, extent: None, has_place: false, has_furthest: false });
         assert_eq!(lost.resumed(found(stream(1, 12, 0), true)).place, Id::new(10, 0));
+        let early = Found { run: Some(run()), has_place: false, ..found(stream(1, 6, 0), false) };
+        let older = progress(10, 10, u64::from(run().mark() as u32)).resumed(early);
+        let late = Found { run: Some(Run::example("b")), ..found(stream(1, 12, 0), true) };
+        assert_eq!(older.resumed(late).place, Id::new(10, 0), "the newer copy of its disk");
     }
 
     #[test]
