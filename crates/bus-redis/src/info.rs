@@ -22,8 +22,21 @@ pub(crate) struct Run {
     before: String,
     /// The first byte of that history that it never had; -1 if there is none.
     end: i64,
-    /// Each write is on the disk before its reply: a start loses none.
+    /// It copies from no other server.
+    is_master: bool,
+    /// It is a master of which each write is on the disk before its reply: a start loses none.
     is_durable: bool,
+}
+
+/// What a server still has of all that was acknowledged before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kept {
+    /// All: it never ended, or goes on from where one had come to.
+    All,
+    /// All that lies on its disk, from which it was started again; an older copy may have been put there.
+    Disk,
+    /// Nobody knows.
+    Unknown,
 }
 
 impl Info {
@@ -54,15 +67,25 @@ impl Run {
         let (Some(id), Some(history)) = (field("run_id"), field("master_replid")) else { return Ok(None) };
         let (offset, end) = (info.number("master_repl_offset"), info.number("second_repl_offset"));
         let before = field("master_replid2").unwrap_or_default();
-        let is_durable = info.field("aof_enabled") == Some("1") && syncs_always(link)?;
-        Ok(Some(Self { address: link.address().clone(), id, history, offset, before, end, is_durable }))
+        let is_master = info.field("role") == Some("master");
+        let is_durable = is_master && info.field("aof_enabled") == Some("1") && syncs_always(link)?;
+        Ok(Some(Self { address: link.address().clone(), id, history, offset, before, end, is_master, is_durable }))
     }
 
-    /// Whether all that was acknowledged before is still there. Of one that was started again and does not sync each write,
-    /// of one that copied its data from another server, and of another one that took over, nobody knows.
+    /// Whether all that was acknowledged before is still there, as far as a server can tell.
     pub fn has_kept_all(before: Option<&Self>, now: Option<&Self>) -> bool {
-        let (Some(before), Some(now)) = (before, now) else { return false };
-        if now.id == before.id { now.goes_on_from(before) } else { now.was_started_again(before) }
+        Self::kept(before, now) != Kept::Unknown
+    }
+
+    /// What is still there. Of one that was started again and does not sync each write, of one that copied its data from
+    /// another server, and of another one that took over, nobody knows.
+    pub fn kept(before: Option<&Self>, now: Option<&Self>) -> Kept {
+        let (Some(before), Some(now)) = (before, now) else { return Kept::Unknown };
+        match now.id == before.id {
+            true if now.goes_on_from(before) => Kept::All,
+            false if now.was_started_again(before) => Kept::Disk,
+            _ => Kept::Unknown,
+        }
     }
 
     /// Whether one that never ended still has what it had: its history is the same, or went on where it had come to.
@@ -87,23 +110,30 @@ impl Run {
         u64::from(digest(&self.history)) << 32 | u64::from(self.place())
     }
 
-    /// Whether what had this mark is still there.
-    pub fn has_mark(&self, mark: u64) -> bool {
+    /// What is still there of what had this mark. A replica has the history of its master, and may lag behind it.
+    pub fn kept_of(&self, mark: u64) -> Kept {
         let own = self.mark();
-        own >> 32 == mark >> 32 || self.place() != 0 && mark << 32 == own << 32
+        if self.is_master && own >> 32 == mark >> 32 {
+            Kept::All
+        } else if self.place() != 0 && own << 32 == mark << 32 {
+            Kept::Disk
+        } else {
+            Kept::Unknown
+        }
     }
 
-    /// A server that was never started again, for tests of others.
+    /// A server that syncs each write, for tests of others: one whatever its run is called.
     #[cfg(test)]
-    pub fn example() -> Self {
+    pub fn example(id: &str) -> Self {
         Self {
             address: Address::Tcp { host: "host".to_owned(), port: 1 },
-            id: "a".to_owned(),
+            id: id.to_owned(),
             history: "h".to_owned(),
             offset: 5,
             before: "0000".to_owned(),
             end: -1,
-            is_durable: false,
+            is_master: true,
+            is_durable: true,
         }
     }
 
@@ -136,11 +166,12 @@ fn syncs_always(link: &mut Link) -> Result<bool, ServerError> {
 
 #[cfg(test)]
 mod tests {
+    use super::Kept::{All, Disk, Unknown};
     use super::*;
 
     const NONE: &str = "0000";
 
-    /// A server on this port.
+    /// A master on this port.
     fn run(port: u16, id: &str, history: (&str, i64), before: (&str, i64), is_durable: bool) -> Run {
         Run {
             address: Address::Tcp { host: "host".to_owned(), port },
@@ -149,6 +180,7 @@ mod tests {
             offset: history.1,
             before: before.0.to_owned(),
             end: before.1,
+            is_master: true,
             is_durable,
         }
     }
@@ -156,20 +188,20 @@ mod tests {
     #[test]
     fn a_server_has_kept_all_or_nobody_knows() {
         let (new, plain, durable) = ((NONE, -1), false, true);
-        for (what, before, now, has_kept_all) in [
-            ("the same", run(1, "a", ("h", 5), new, plain), run(1, "a", ("h", 9), new, plain), true),
-            ("it went back", run(1, "a", ("h", 5), new, durable), run(1, "a", ("h", 4), new, durable), false),
-            ("promoted", run(1, "a", ("h", 5), new, plain), run(1, "a", ("i", 9), ("h", 6), plain), true),
-            ("promoted too early", run(1, "a", ("h", 5), new, plain), run(1, "a", ("i", 9), ("h", 5), plain), false),
-            ("it follows another", run(1, "a", ("h", 5), new, durable), run(1, "a", ("i", 9), new, durable), false),
-            ("started again", run(1, "a", ("h", 5), new, plain), run(1, "b", ("i", 0), new, plain), false),
-            ("the same from disk", run(1, "a", ("h", 5), new, durable), run(1, "b", ("i", 0), new, durable), true),
-            ("no longer durable", run(1, "a", ("h", 5), new, durable), run(1, "b", ("i", 0), new, plain), false),
-            ("another server", run(1, "a", ("h", 5), new, durable), run(2, "b", ("i", 0), new, durable), false),
-            ("a failover", run(1, "a", ("h", 5), new, durable), run(2, "b", ("i", 9), ("h", 9), durable), false),
-            ("a copy here", run(1, "a", ("h", 5), new, durable), run(1, "b", ("i", 9), ("h", 9), durable), false),
+        for (what, before, now, kept) in [
+            ("the same", run(1, "a", ("h", 5), new, plain), run(1, "a", ("h", 9), new, plain), All),
+            ("it went back", run(1, "a", ("h", 5), new, durable), run(1, "a", ("h", 4), new, durable), Unknown),
+            ("promoted", run(1, "a", ("h", 5), new, plain), run(1, "a", ("i", 9), ("h", 6), plain), All),
+            ("promoted too early", run(1, "a", ("h", 5), new, plain), run(1, "a", ("i", 9), ("h", 5), plain), Unknown),
+            ("it follows another", run(1, "a", ("h", 5), new, durable), run(1, "a", ("i", 9), new, durable), Unknown),
+            ("started again", run(1, "a", ("h", 5), new, plain), run(1, "b", ("i", 0), new, plain), Unknown),
+            ("the same from disk", run(1, "a", ("h", 5), new, durable), run(1, "b", ("i", 0), new, durable), Disk),
+            ("no longer durable", run(1, "a", ("h", 5), new, durable), run(1, "b", ("i", 0), new, plain), Unknown),
+            ("another server", run(1, "a", ("h", 5), new, durable), run(2, "b", ("i", 0), new, durable), Unknown),
+            ("a failover", run(1, "a", ("h", 5), new, durable), run(2, "b", ("i", 9), ("h", 9), durable), Unknown),
+            ("a copy here", run(1, "a", ("h", 5), new, durable), run(1, "b", ("i", 9), ("h", 9), durable), Unknown),
         ] {
-            assert_eq!(Run::has_kept_all(Some(&before), Some(&now)), has_kept_all, "{what}");
+            assert_eq!(Run::kept(Some(&before), Some(&now)), kept, "{what}");
             assert!(!Run::has_kept_all(Some(&before), None) && !Run::has_kept_all(None, Some(&now)), "{what}");
         }
     }
@@ -177,16 +209,18 @@ mod tests {
     #[test]
     fn a_mark_tells_a_server_by_its_history_or_where_nothing_is_lost_by_its_place() {
         let (new, plain, durable) = ((NONE, -1), false, true);
-        for (what, before, now, has_mark) in [
-            ("the same", run(1, "a", ("h", 5), new, plain), run(1, "a", ("h", 9), new, plain), true),
-            ("its copy", run(1, "a", ("h", 5), new, plain), run(2, "b", ("h", 9), new, plain), true),
-            ("started again", run(1, "a", ("h", 5), new, plain), run(1, "b", ("i", 0), new, plain), false),
-            ("the same from disk", run(1, "a", ("h", 5), new, durable), run(1, "b", ("i", 0), new, durable), true),
-            ("no longer durable", run(1, "a", ("h", 5), new, durable), run(1, "b", ("i", 0), new, plain), false),
-            ("a failover", run(1, "a", ("h", 5), new, durable), run(2, "b", ("i", 9), ("h", 9), durable), false),
+        let copy = |run| Run { is_master: false, ..run };
+        for (what, before, now, kept) in [
+            ("the same", run(1, "a", ("h", 5), new, plain), run(1, "a", ("h", 9), new, plain), All),
+            ("its copy", run(1, "a", ("h", 5), new, plain), copy(run(2, "b", ("h", 9), new, plain)), Unknown),
+            ("of a copy", copy(run(2, "b", ("h", 5), new, plain)), run(1, "a", ("h", 9), new, plain), All),
+            ("started again", run(1, "a", ("h", 5), new, plain), run(1, "b", ("i", 0), new, plain), Unknown),
+            ("the same from disk", run(1, "a", ("h", 5), new, durable), run(1, "b", ("i", 0), new, durable), Disk),
+            ("no longer durable", run(1, "a", ("h", 5), new, durable), run(1, "b", ("i", 0), new, plain), Unknown),
+            ("a failover", run(1, "a", ("h", 5), new, durable), run(2, "b", ("i", 9), ("h", 9), durable), Unknown),
         ] {
-            assert_eq!(now.has_mark(before.mark()), has_mark, "{what}");
-            assert!(!now.has_mark(0), "{what}");
+            assert_eq!(now.kept_of(before.mark()), kept, "{what}");
+            assert_eq!(now.kept_of(0), Unknown, "{what}");
         }
     }
 }

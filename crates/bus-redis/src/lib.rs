@@ -22,15 +22,17 @@
 //! what is published and tells nobody: a publisher refuses one, and asks once a second whether its server has become one.
 //! What was published last is unknown then; what was published in that second before is missing by its numbers.
 //!
-//! **Streams.** A topic is the stream of the same name. By the policy `keep` it keeps everything. By `overwrite` it is cut by
-//! who publishes: to about the bytes of its capacity, which is a count of entries over the mean of their bytes, and to its
-//! age by the server's clock. A subscription can start at the oldest message, or behind a resume token; ids of entries are
-//! times, so that there are no sequence numbers. After a lost connection a subscriber goes on behind the last entry that it
-//! has, and misses nothing, if the server is the one that it was. Of one that was started again, unless it syncs each write
-//! (`appendfsync always`), and of another one that has taken over, nobody knows what it has lost: that is
-//! `Gap::Reconnected`, and reading goes on behind what has come. Only a stream that surely was removed and made anew is read
-//! from its beginning. What is cut before it is read is told with its number: by the numbers of our publishers, and by the
-//! count of the server, which has one from version 7 on.
+//! **Streams.** A topic is the stream of the same name. By the policy `keep` it keeps everything. By `overwrite` it is cut
+//! by who publishes: to about the bytes of its capacity, which is a count of entries over the mean of their bytes, and to
+//! its age by the server's clock. A subscription can start at the oldest message, or behind a resume token; ids of entries
+//! are times, so that there are no sequence numbers. After a lost connection a subscriber goes on behind the last entry
+//! that it has, and misses nothing, if the server is the one that it was. Of one that was started again, unless it syncs
+//! each write (`appendfsync always`), and of another one that has taken over, nobody knows what it has lost: that is
+//! `Gap::Reconnected`, and reading goes on behind what has come. Only a stream that surely was removed and made anew is
+//! read from its beginning. A replica may lag behind its master: behind a token, it is a server of which nobody knows that,
+//! too. A stream does not keep the policy of its topic: publishers of both policies are let in, and one that overwrites
+//! cuts what others mean to keep; give all publishers of a topic the same. What is cut before it is read is told with its
+//! number: by the numbers of our publishers, and by the count of the server, which has one from version 7 on.
 //!
 //! **Queues** are the list, or the stream, of the same name; on streams a topic and a queue cannot share a name. At
 //! least once, a message stays on the server, with its puller, until it is acknowledged; of a puller that is dropped it

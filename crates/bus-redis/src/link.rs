@@ -135,9 +135,7 @@ impl Link {
         let mut link = Self::login(server, node)?;
         let place = link.ask(&["CLUSTER", "SLOTS"], |items| read_place(items, slot))?;
         match place {
-            // It does not know what it is called itself.
-            Some((host, _)) if host.is_empty() => Ok(node.clone()),
-            Some((host, port)) => Ok(Address::Tcp { host, port }),
+            Some((host, port)) => Ok(place_of(node, host, port)),
             None => Err(ServerError::NotNow(format!("no node of the cluster has the slot {slot}"))),
         }
     }
@@ -420,6 +418,15 @@ impl Link {
     }
 }
 
+/// Where a node is that is named by another one; without a host it is the host of that one, as we know it.
+fn place_of(asked: &Address, host: String, port: u16) -> Address {
+    match asked {
+        Address::Tcp { host: same, .. } if host.is_empty() => Address::Tcp { host: same.clone(), port },
+        Address::Unix(_) if host.is_empty() => asked.clone(),
+        _ => Address::Tcp { host, port },
+    }
+}
+
 /// Reads who has which slots: where the master is of this one, if anybody has it.
 fn read_place(items: &mut Items<'_>, slot: u16) -> Result<Option<(String, u16)>, Malformed> {
     for _ in 0..items.array()? {
@@ -481,11 +488,15 @@ mod tests {
     fn the_master_of_a_slot_is_read() {
         let reply = b"*2\r\n\
             *4\r\n:0\r\n:5460\r\n*4\r\n$1\r\na\r\n:1\r\n$2\r\nid\r\n*0\r\n*3\r\n$1\r\nr\r\n:9\r\n$2\r\nid\r\n\
-            *3\r\n:5461\r\n:5461\r\n*3\r\n$0\r\n\r\n:2\r\n$2\r\nid\r\n";
+            *3\r\n:5461\r\n:5461\r\n*3\r\n$-1\r\n:2\r\n$2\r\nid\r\n";
         let place = |slot| read_place(&mut Items::of(reply), slot).unwrap();
         assert_eq!(place(0), Some(("a".to_owned(), 1)));
         assert_eq!(place(5461), Some((String::new(), 2)));
         assert_eq!(place(5462), None);
+        let at = |host: &str, port| Address::Tcp { host: host.to_owned(), port };
+        for (host, expected) in [("", at("h", 2)), ("a", at("a", 2))] {
+            assert_eq!(place_of(&at("h", 7), host.to_owned(), 2), expected);
+        }
     }
 
     #[test]

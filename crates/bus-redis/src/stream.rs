@@ -59,6 +59,24 @@ impl Extent {
     pub fn gone(&self) -> Option<u64> {
         self.added.map(|added| added.saturating_sub(self.length))
     }
+
+    /// Whether some are gone.
+    pub fn is_trimmed(&self) -> bool {
+        self.gone().is_some_and(|gone| gone > 0)
+    }
+
+    /// Whether all its entries lie behind this place.
+    pub fn lies_behind(&self, place: Id) -> bool {
+        self.first.is_none_or(|first| first > place)
+    }
+
+    /// How many entries it ever had up to this place; none if it does not tell, or has entries on both sides of it.
+    pub fn count_to(&self, place: Id) -> Option<u64> {
+        if self.last == place {
+            return self.added;
+        }
+        self.gone().filter(|_| self.lies_behind(place))
+    }
 }
 
 impl Id {

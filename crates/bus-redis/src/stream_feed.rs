@@ -2,9 +2,9 @@
 //!
 //! What is lost on the way is found in three ways. Of our publishers' messages the numbers tell it. Of a server that was
 //! started again, or that copied its data from another one, nobody knows what it still has. And of entries that somebody
-//! trimmed before they were read the server's count tells it. That is asked in front of each question as soon as an entry
-//! has come whose publisher does not count, or entries have been missed; and once before the first message of a publisher
-//! that has not been seen, for one that ended before may have lost its last messages.
+//! trimmed before they were read the server's count tells it. That is asked in front of each question where some are gone
+//! already, and as soon as an entry has come whose publisher does not count, or entries have been missed; and once before the
+//! first message of a publisher that has not been seen, for one that ended before may have lost its last messages.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::info::Run;
 use crate::link::Link;
 use crate::resp::{self, Item, Items};
 use crate::server::Server;
-use crate::stream::{Entry, Id, ask_extent, extent, has_entry, read_extent};
+use crate::stream::{Entry, Extent, Id, ask_extent, extent, has_entry, read_extent};
 use crate::stream_progress::{Found, Progress};
 
 /// The most entries in one answer.
@@ -59,7 +59,7 @@ impl Feed {
             (Start::Now, Some(extent)) => (extent.last, extent.added),
             (Start::Oldest | Start::Sequence(_) | Start::After(_), Some(extent)) => (Id::START, extent.gone()),
         };
-        Self::asking(link, topic, Progress::begin(place, read, run))
+        Self::asking(link, topic, Progress::begin(place, read, run), extent)
     }
 
     /// Connects again, and goes on behind the last entry that came, wherever that is possible.
@@ -73,11 +73,12 @@ impl Feed {
         };
         let extent = extent(&mut link, topic)?;
         let progress = before.resumed(Found { run, extent, has_place, has_furthest });
-        Self::asking(link, topic, progress)
+        Self::asking(link, topic, progress, extent)
     }
 
-    fn asking(link: Link, topic: &str, progress: Progress) -> Result<Self, ServerError> {
-        let need = Need { always: false, is_met: false, publishers: HashSet::new() };
+    fn asking(link: Link, topic: &str, progress: Progress, now: Option<Extent>) -> Result<Self, ServerError> {
+        let always = now.is_some_and(|now| now.is_trimmed());
+        let need = Need { always, is_met: false, publishers: HashSet::new() };
         let mut feed = Self { link, progress, left: 0, is_stale: false, is_counting: false, need };
         feed.ask(topic, false)?;
         // Its count is known from just now.
@@ -183,8 +184,8 @@ impl Feed {
         match counted {
             Ok(now) => {
                 self.progress.count(&now).map_err(|_anew| ServerError::Anew)?;
-                // Somebody trims what is not read yet.
-                self.need.always |= self.progress.has_gap();
+                // Somebody trims, perhaps what is not read yet.
+                self.need.always |= now.is_trimmed() || self.progress.has_gap();
                 Ok(true)
             }
             Err(ServerError::Refused(line)) if line.contains("no such key") => match self.progress.place() {

@@ -7,7 +7,7 @@
 
 use tickpath_bus_api::{ConnectError, Gap, OriginTracker, ResumeToken};
 
-use crate::info::Run;
+use crate::info::{Kept, Run};
 use crate::stream::{Extent, Id};
 
 /// How resume tokens call this transport.
@@ -71,10 +71,10 @@ impl Witness {
         }
     }
 
-    fn has_kept_all(&self, now: Option<&Run>) -> bool {
+    fn kept(&self, now: Option<&Run>) -> Kept {
         match self {
-            Self::Run(before, _) => Run::has_kept_all(before.as_ref(), now),
-            Self::Mark(mark) => now.is_some_and(|now| now.has_mark(*mark)),
+            Self::Run(before, _) => Run::kept(before.as_ref(), now),
+            Self::Mark(mark) => now.map_or(Kept::Unknown, |now| now.kept_of(*mark)),
         }
     }
 }
@@ -96,6 +96,11 @@ impl Progress {
 
     /// A token for who goes on here. A gap that is not told yet he finds again.
     pub fn token(&self, tracker: &OriginTracker) -> ResumeToken {
+        if let Some(furthest) = self.furthest() {
+            // What came behind the place may be there again by then. No server has this mark.
+            let [ms, number] = furthest.numbers();
+            return ResumeToken::new(TOKEN, [ms, number, UNKNOWN, 0], tracker);
+        }
         let [ms, number] = self.place.numbers();
         let (untold, mark) = match self.gap {
             Some(Gap::Missed(untold)) => (untold, self.server.mark()),
@@ -143,8 +148,7 @@ impl Progress {
     /// Compares with the server's count, while the connection holds.
     pub fn count(&mut self, now: &Extent) -> Result<(), Anew> {
         // Where all up to the place is gone, that is at least as much as was read.
-        let is_past = now.first.is_none_or(|first| first > self.place);
-        let lacks_some = is_past && now.gone().is_some_and(|gone| gone < self.surely_read());
+        let lacks_some = now.lies_behind(self.place) && now.gone().is_some_and(|gone| gone < self.surely_read());
         if now.last < self.place || self.has_more_than(now) || lacks_some {
             return Err(Anew);
         }
@@ -155,7 +159,14 @@ impl Progress {
     /// Where the subscription goes on with what a server has by now: behind the last entry that came, wherever that is
     /// possible, and at the beginning only of a stream that surely is another one.
     pub fn resumed(&self, found: Found) -> Self {
-        let has_kept_all = self.server.has_kept_all(found.run.as_ref());
+        let has_kept_all = match self.server.kept(found.run.as_ref()) {
+            Kept::All => true,
+            // What is not as it was is rather an older copy of the disk than another stream.
+            Kept::Disk => {
+                !found.has_furthest && found.extent.is_some_and(|now| !self.is_anew(&now, found.has_place))
+            }
+            Kept::Unknown => false,
+        };
         let mut next = Self { server: Witness::of(found.run), ..self.clone() };
         match found.extent {
             None => {
@@ -168,13 +179,13 @@ impl Progress {
                 next.stand(Id::START, now.gone());
                 next.furthest = Id::START;
             }
-            Some(now) if has_kept_all && self.has_more_than(&now) => next.stand(self.place, None),
+            Some(now) if has_kept_all && self.has_more_than(&now) => next.stand(self.place, now.count_to(self.place)),
             Some(now) if has_kept_all => next.take_count(&now),
             // The data from before it went back is here again.
-            Some(_) if found.has_furthest => next.stand(self.furthest, None),
+            Some(now) if found.has_furthest => next.stand(self.furthest, now.count_to(self.furthest)),
             // It has gone back behind what has come: its last entry is one of those.
             Some(now) if now.last < self.place => next.stand(now.last, now.added),
-            Some(_) => next.stand(self.place, None),
+            Some(now) => next.stand(self.place, now.count_to(self.place)),
         }
         next
     }
@@ -201,7 +212,8 @@ impl Progress {
         if has_place || self.place == Id::START || now.deleted >= self.place {
             return false;
         }
-        let is_trimmed = now.gone().is_none_or(|gone| gone >= self.surely_read());
+        // What is trimmed goes from the beginning on.
+        let is_trimmed = now.gone().is_none_or(|gone| now.lies_behind(self.place) && gone >= self.surely_read());
         now.last < self.place || self.has_more_than(now) || !is_trimmed
     }
 
@@ -210,17 +222,24 @@ impl Progress {
         let is_all = now.last == self.place;
         // Where all is read that was ever added is known to the entry, else only what is gone from the beginning on.
         let there = if is_all { now.added } else { now.gone() };
-        if let (Some(there), Some(read)) = (there, self.read)
-            && there > read
-        {
-            (self.read, self.doubtful) = (Some(there), 0);
-            self.gap = Some(match self.gap {
-                Some(Gap::Reconnected) => Gap::Reconnected,
-                Some(Gap::Missed(untold)) => Gap::Missed(untold.saturating_add(there - read)),
-                None => Gap::Missed(there - read),
-            });
-        } else if is_all && now.added.is_some() {
-            (self.read, self.doubtful) = (now.added, 0);
+        match (there, self.read) {
+            (Some(there), Some(read)) if there > read => {
+                (self.read, self.doubtful) = (Some(there), 0);
+                self.gap = Some(match self.gap {
+                    Some(Gap::Reconnected) => Gap::Reconnected,
+                    Some(Gap::Missed(untold)) => Gap::Missed(untold.saturating_add(there - read)),
+                    None => Gap::Missed(there - read),
+                });
+            }
+            // How much of what is gone was read nobody knows.
+            (Some(gone), None) if !is_all && now.lies_behind(self.place) => {
+                (self.read, self.doubtful) = (Some(gone), 0);
+                if gone > 0 {
+                    self.gap = Some(Gap::Reconnected);
+                }
+            }
+            (Some(added), _) if is_all => (self.read, self.doubtful) = (Some(added), 0),
+            _ => {}
         }
     }
 }
@@ -247,7 +266,7 @@ mod tests {
     }
 
     fn run() -> Run {
-        Run::example()
+        Run::example("a")
     }
 
     /// What came of it: the place, how many were read, and what is told.
@@ -258,7 +277,7 @@ mod tests {
     #[test]
     fn it_goes_on_behind_what_came_unless_the_stream_is_another_one() {
         const RECONNECTED: Option<Gap> = Some(Gap::Reconnected);
-        let (kept, lost) = (run().mark(), 0);
+        let (kept, disk, lost) = (run().mark(), u64::from(run().mark() as u32), 0);
         let deleted = |extent: Extent, ms| Extent { deleted: Id::new(ms, 0), ..extent };
         let old = |extent: Extent| Extent { added: None, ..extent };
         for (what, mark, extent, has_place, expected) in [
@@ -273,7 +292,13 @@ mod tests {
             ("made anew with lower ids", kept, Some(stream(1, 3, 0)), false, (0, Some(0), RECONNECTED)),
             ("made anew and read from", kept, Some(stream(8, 12, 0)), true, (10, None, RECONNECTED)),
             ("an old server", kept, Some(old(stream(1, 20, 0))), true, (10, Some(10), None)),
+            ("from its disk", disk, Some(stream(1, 20, 0)), true, (10, Some(10), None)),
+            ("from its disk, trimmed", disk, Some(stream(15, 20, 14)), false, (10, Some(14), Some(Gap::Missed(4)))),
+            ("from an older disk", disk, Some(stream(1, 6, 0)), false, (6, Some(6), RECONNECTED)),
+            ("from an older disk, and further", disk, Some(stream(1, 20, 0)), false, (10, None, RECONNECTED)),
+            ("from a disk without it", disk, None, false, (0, Some(0), RECONNECTED)),
             ("another server", lost, Some(stream(1, 20, 0)), true, (10, None, RECONNECTED)),
+            ("another server, trimmed", lost, Some(stream(15, 20, 14)), false, (10, Some(14), RECONNECTED)),
             ("a server that went back", lost, Some(stream(1, 6, 0)), false, (6, Some(6), RECONNECTED)),
             ("a server that lost it", lost, None, false, (0, Some(0), RECONNECTED)),
         ] {
@@ -287,12 +312,18 @@ mod tests {
         let found = |extent, has_furthest| Found { run: None, extent: Some(extent), has_place: true, has_furthest };
         let back = progress(10, 10, 0).resumed(found(stream(1, 6, 0), false));
         assert_eq!((back.place, back.furthest()), (Id::new(6, 0), Some(Id::new(10, 0))));
+        let (behind, _) = Progress::after(&back.token(&OriginTracker::default())).unwrap();
+        assert_eq!(state(&behind.resumed(found(stream(1, 12, 0), false))), (10, None, Some(Gap::Reconnected)));
         let again = back.resumed(found(stream(1, 12, 0), true));
         assert_eq!((again.place, again.furthest()), (Id::new(10, 0), None));
         let other = back.resumed(found(stream(1, 12, 0), false));
         assert_eq!(other.place, Id::new(6, 0), "these ten are others");
         let lost = back.resumed(Found { run: None, extent: None, has_place: false, has_furthest: false });
         assert_eq!(lost.resumed(found(stream(1, 12, 0), true)).place, Id::new(10, 0));
+        let early = Found { run: Some(run()), has_place: false, ..found(stream(1, 6, 0), false) };
+        let older = progress(10, 10, u64::from(run().mark() as u32)).resumed(early);
+        let late = Found { run: Some(Run::example("b")), ..found(stream(1, 12, 0), true) };
+        assert_eq!(older.resumed(late).place, Id::new(10, 0), "the newer copy of its disk");
     }
 
     #[test]
@@ -308,6 +339,30 @@ mod tests {
         assert_eq!(state(&reader), (14, Some(21), Some(Gap::Missed(7))), "what is not told yet adds up");
         for anew in [stream(30, 31, 0), stream(30, 59, 0), stream(1, 9, 30)] {
             assert_eq!(reader.count(&anew), Err(Anew), "{anew:?}");
+        }
+    }
+
+    #[test]
+    fn where_nobody_knows_what_was_read_a_loss_is_told_and_counted_from_there() {
+        let old = Extent { added: None, ..stream(15, 20, 14) };
+        for (what, now, expected) in [
+            ("nothing is trimmed", stream(1, 20, 0), (10, None, None)),
+            ("trimmed past it", stream(15, 20, 14), (10, Some(14), Some(Gap::Reconnected))),
+            ("nothing was ever there", stream(11, 20, 0), (10, Some(0), None)),
+            ("all is read", stream(8, 10, 7), (10, Some(10), None)),
+            ("an old server", old, (10, None, None)),
+        ] {
+            let mut reader = progress(10, UNKNOWN, 0);
+            assert_eq!(reader.count(&now), Ok(()), "{what}");
+            assert_eq!(state(&reader), expected, "{what}");
+        }
+        let disk = u64::from(run().mark() as u32);
+        let further = Found { run: Some(run()), extent: Some(stream(1, 20, 0)), has_place: false, has_furthest: false };
+        assert_eq!(state(&progress(10, UNKNOWN, disk).resumed(further)), (10, None, Some(Gap::Reconnected)));
+        let mut reader = progress(10, UNKNOWN, 0);
+        for (now, gap) in [(stream(15, 20, 14), Gap::Reconnected), (stream(17, 20, 16), Gap::Missed(2))] {
+            assert_eq!(reader.count(&now), Ok(()));
+            assert_eq!(reader.take_gap(), Some(gap));
         }
     }
 

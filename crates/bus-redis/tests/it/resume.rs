@@ -1,6 +1,6 @@
 //! Where a subscription of a stream goes on: behind a resume token, and where the stream or the server is not what it was.
 
-use tickpath_bus_api::conformance::{OwnedEvent, next_event, stays_quiet};
+use tickpath_bus_api::conformance::{OwnedEvent, free_port, next_event, stays_quiet, until};
 use tickpath_bus_api::{Connection, Gap, Policy, Publisher, ResumeToken, Start, Subscriber, TopicConfig};
 use tickpath_bus_redis::RedisBus;
 use tickpath_clock::Wait;
@@ -39,6 +39,33 @@ fn the_tail_of_a_publisher_that_has_ended_is_missed_also_if_his_successor_begins
 }
 
 #[test]
+fn a_publisher_who_came_and_went_in_a_trimmed_stream_is_missed_behind_one_who_stays() {
+    for is_resumed in [false, true] {
+        let server = RedisServer::start(&[]);
+        let bus = streams(&server);
+        let mut stays = publisher(&bus);
+        publish(&mut *stays, 0..2);
+        server.says(&["XTRIM", TOPIC, "MAXLEN", "1"]).unwrap();
+        let mut subscriber = subscriber(&bus, Start::Now);
+        if is_resumed {
+            let token = token(&*subscriber);
+            subscriber = self::subscriber(&bus, Start::After(token));
+        }
+        publish(&mut *stays, 2..3);
+        assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(2, b""));
+        // The question that is out is answered with this one.
+        publish(&mut *stays, 3..4);
+        publish(&mut *publisher(&bus), 10..15);
+        server.says(&["XTRIM", TOPIC, "MAXLEN", "0"]).unwrap();
+        publish(&mut *stays, 4..5);
+        assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(3, b""));
+        assert_eq!(next_event(&mut *subscriber), OwnedEvent::Gap(Gap::Missed(5)), "resumed: {is_resumed}");
+        assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(4, b""));
+        stays_quiet(&mut *subscriber);
+    }
+}
+
+#[test]
 fn a_stream_that_was_removed_and_made_anew_is_told_and_begun_at_its_beginning() {
     // Shorter than the old one, and longer.
     for count in [2, 9] {
@@ -61,9 +88,6 @@ fn a_stream_that_was_removed_and_made_anew_is_told_and_begun_at_its_beginning() 
 
 #[test]
 fn a_server_that_went_back_and_has_its_data_again_gives_nothing_twice() {
-    let mut server = RedisServer::start(&[]);
-    let bus = streams(&server);
-    let mut subscriber = subscriber(&bus, Start::Oldest);
     let add = |server: &RedisServer, numbers: std::ops::Range<u64>| {
         for number in numbers {
             server.says(&["XADD", TOPIC, "*", "m", &number.to_string()]).unwrap();
@@ -76,18 +100,27 @@ fn a_server_that_went_back_and_has_its_data_again_gives_nothing_twice() {
         std::fs::write(server.dump(), data).unwrap();
         server.restart();
     };
-    let early = add(&server, 1..7);
-    let late = add(&server, 7..11);
-    for number in 1..11 {
-        assert_eq!(next_event(&mut *subscriber), OwnedEvent::foreign(None, number.to_string()));
+    for by_token in [false, true] {
+        let mut server = RedisServer::start(&[]);
+        let bus = streams(&server);
+        let mut subscriber = subscriber(&bus, Start::Oldest);
+        let early = add(&server, 1..7);
+        let late = add(&server, 7..11);
+        for number in 1..11 {
+            assert_eq!(next_event(&mut *subscriber), OwnedEvent::foreign(None, number.to_string()));
+        }
+        comes_back(&mut server, &early);
+        assert_eq!(next_event(&mut *subscriber), OwnedEvent::Gap(Gap::Reconnected));
+        let token = by_token.then(|| token(&*subscriber));
+        comes_back(&mut server, &late);
+        if let Some(token) = token {
+            subscriber = self::subscriber(&bus, Start::After(token));
+        }
+        assert_eq!(next_event(&mut *subscriber), OwnedEvent::Gap(Gap::Reconnected), "by a token: {by_token}");
+        add(&server, 11..12);
+        assert_eq!(next_event(&mut *subscriber), OwnedEvent::foreign(None, "11"), "by a token: {by_token}");
+        stays_quiet(&mut *subscriber);
     }
-    comes_back(&mut server, &early);
-    assert_eq!(next_event(&mut *subscriber), OwnedEvent::Gap(Gap::Reconnected));
-    comes_back(&mut server, &late);
-    assert_eq!(next_event(&mut *subscriber), OwnedEvent::Gap(Gap::Reconnected));
-    add(&server, 11..12);
-    assert_eq!(next_event(&mut *subscriber), OwnedEvent::foreign(None, "11"));
-    stays_quiet(&mut *subscriber);
 }
 
 #[test]
@@ -120,6 +153,32 @@ fn another_subscriber_goes_on_behind_a_token_and_counts_what_is_gone() {
         }
         stays_quiet(&mut **subscriber);
     }
+}
+
+#[test]
+fn what_is_trimmed_behind_a_reconnection_is_told_too() {
+    let mut server = RedisServer::start(&[]);
+    let bus = streams(&server);
+    publish(&mut *publisher(&bus), 0..10);
+    let mut first = subscriber(&bus, Start::Oldest);
+    for stamp in 0..4 {
+        assert_eq!(next_event(&mut *first), OwnedEvent::message(stamp, b""));
+    }
+    let mut place = token(&*first);
+    drop(first);
+    server.says(&["SAVE"]).unwrap();
+    server.kill();
+    server.restart();
+    // What a server that was started again has nobody knows, nor how much of what is gone was read; then it is counted.
+    for (left, gap) in [("10", Gap::Reconnected), ("3", Gap::Reconnected), ("1", Gap::Missed(2))] {
+        server.says(&["XTRIM", TOPIC, "MAXLEN", left]).unwrap();
+        let mut next = subscriber(&bus, Start::After(place));
+        assert_eq!(next_event(&mut *next), OwnedEvent::Gap(gap), "{left} are left");
+        place = token(&*next);
+    }
+    let mut last = subscriber(&bus, Start::After(place));
+    assert_eq!(next_event(&mut *last), OwnedEvent::message(9, b""));
+    stays_quiet(&mut *last);
 }
 
 #[test]
@@ -167,6 +226,63 @@ fn a_token_outlives_a_server_that_syncs_each_write_and_tells_of_any_other() {
             assert_eq!(next_event(&mut *second), OwnedEvent::message(stamp, b""), "kept: {is_kept}");
         }
         stays_quiet(&mut *second);
+    }
+}
+
+#[test]
+fn a_replica_that_lags_behind_a_token_gives_nothing_again() {
+    let (master, replica) = (RedisServer::start(&["--repl-diskless-sync-delay", "0"]), RedisServer::start(&[]));
+    replica.says(&["REPLICAOF", "127.0.0.1", &master.port().to_string()]).unwrap();
+    let add = |numbers: std::ops::Range<u64>| {
+        for number in numbers {
+            master.says(&["XADD", TOPIC, "*", "m", &number.to_string()]).unwrap();
+        }
+    };
+    add(0..4);
+    until(|| replica.says(&["XLEN", TOPIC]) == Ok(redis::Value::Int(4)));
+    // It follows somebody who is not there, and has what it has.
+    replica.says(&["REPLICAOF", "127.0.0.1", &free_port().to_string()]).unwrap();
+    add(4..10);
+    let mut first = subscriber(&streams(&master), Start::Oldest);
+    for number in 0..10 {
+        assert_eq!(next_event(&mut *first), OwnedEvent::foreign(None, number.to_string()));
+    }
+    let mut second = subscriber(&streams(&replica), Start::After(token(&*first)));
+    assert_eq!(next_event(&mut *second), OwnedEvent::Gap(Gap::Reconnected));
+    stays_quiet(&mut *second);
+    let mut third = subscriber(&streams(&master), Start::After(token(&*first)));
+    add(10..11);
+    assert_eq!(next_event(&mut *third), OwnedEvent::foreign(None, "10"));
+}
+
+#[test]
+fn an_older_copy_of_the_disk_of_a_server_that_syncs_each_write_gives_nothing_twice() {
+    for by_token in [false, true] {
+        let mut server = RedisServer::start(&["--appendonly", "yes", "--appendfsync", "always"]);
+        let bus = streams(&server);
+        let mut publisher = publisher(&bus);
+        publish(&mut *publisher, 1..7);
+        let log = server.dump().with_file_name("appendonlydir").join("appendonly.aof.1.incr.aof");
+        let early = std::fs::metadata(&log).unwrap().len();
+        publish(&mut *publisher, 7..11);
+        let mut subscriber = subscriber(&bus, Start::Oldest);
+        for stamp in 1..11 {
+            assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(stamp, b""));
+        }
+        let token = by_token.then(|| token(&*subscriber));
+        server.kill();
+        std::fs::File::options().write(true).open(&log).unwrap().set_len(early).unwrap();
+        server.restart();
+        assert_eq!(server.says(&["XLEN", TOPIC]), Ok(redis::Value::Int(6)), "it is older");
+        if let Some(token) = token {
+            subscriber = self::subscriber(&bus, Start::After(token));
+        }
+        assert_eq!(next_event(&mut *subscriber), OwnedEvent::Gap(Gap::Reconnected), "by a token: {by_token}");
+        publish(&mut *publisher, 11..13);
+        for stamp in 11..13 {
+            assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(stamp, b""), "by a token: {by_token}");
+        }
+        stays_quiet(&mut *subscriber);
     }
 }
 
