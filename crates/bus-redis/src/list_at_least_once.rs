@@ -335,12 +335,14 @@ impl Queue for ListAtLeastOnce {
         check(link, &self.keys.queue, self.foreign)
     }
 
-    fn resume(&mut self, link: &mut Link) -> Result<(), ServerError> {
+    fn resume(&mut self, link: &mut Link, has_kept_all: bool) -> Result<(), ServerError> {
         self.renewed = self.renewed.restarted();
         let new = Keys::new(&self.keys.queue, self.clock);
         let kept = usize::from(self.kept.is_some());
         let known = self.held.len() + kept;
-        let (still_known, there) = self.begin(link, &new, &known.to_string())?;
+        // In older data the places of what is known here have other messages, which nobody may delete.
+        let trusted = if has_kept_all { known } else { 0 };
+        let (still_known, there) = self.begin(link, &new, &trusted.to_string())?;
         self.keys = new;
         let going_back = self.going_back.take();
         if known > 0 && still_known == 0 {

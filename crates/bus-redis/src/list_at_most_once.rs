@@ -119,7 +119,7 @@ impl Queue for ListAtMostOnce {
         check(link, &self.queue, self.foreign)
     }
 
-    fn resume(&mut self, _link: &mut Link) -> Result<(), ServerError> {
+    fn resume(&mut self, _link: &mut Link, _has_kept_all: bool) -> Result<(), ServerError> {
         Ok(())
     }
 

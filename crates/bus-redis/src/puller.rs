@@ -49,8 +49,9 @@ pub(crate) trait Queue: Send {
         Ok(())
     }
 
-    /// Brings a new connection to where this puller is, at the start and after each loss.
-    fn resume(&mut self, link: &mut Link) -> Result<(), ServerError>;
+    /// Brings a new connection to where this puller is, at the start and after each loss. A server that may not have kept
+    /// all may hold something else than what this puller took there.
+    fn resume(&mut self, link: &mut Link, has_kept_all: bool) -> Result<(), ServerError>;
 
     /// Takes up to `limit` messages that are there, and hands them over.
     fn take(&mut self, link: &mut Link, limit: usize, handler: &mut dyn FnMut(Pulled<'_>)) -> Result<(), ServerError>;
@@ -102,7 +103,7 @@ impl<Q: Queue> RedisPuller<Q> {
     pub fn open(server: Arc<Server>, mut queue: Q, wait: Wait) -> Result<Self, ConnectError> {
         let resumed = attach(&server).and_then(|mut there| {
             queue.check(&mut there.link)?;
-            queue.resume(&mut there.link)?;
+            queue.resume(&mut there.link, true)?;
             Ok(there)
         });
         let there = resumed.map_err(|e| server.error(&e))?;
@@ -127,32 +128,40 @@ impl<Q: Queue> RedisPuller<Q> {
     fn look_for_connection(&mut self) -> Result<(), ServerError> {
         let Some(outcome) = self.state.outcome() else { return Ok(()) };
         self.connected = self.connected.restarted();
+        let has_kept_all = self.has_kept_all();
         let resumed = match &mut self.state {
-            State::Connected(there) => outcome.and_then(|()| self.queue.resume(&mut there.link)),
+            State::Connected(there) => outcome.and_then(|()| self.queue.resume(&mut there.link, has_kept_all)),
             State::Lost(_) => outcome,
         };
         match resumed {
             Ok(()) => {
                 self.reconnects += 1;
-                self.compare();
+                self.go_by_this_server(has_kept_all);
             }
             Err(_) => self.reconnect(),
         }
         resumed
     }
 
-    /// Looks whether the server still has all that it had.
-    fn compare(&mut self) {
+    /// Whether the server that is connected surely still has all that it had.
+    fn has_kept_all(&self) -> bool {
+        let State::Connected(there) = &self.state else { return true };
+        Run::has_kept_all(self.run.as_ref(), there.run.as_ref())
+    }
+
+    /// Takes the server that is connected for the one that it is from now on, and tells of one that may have lost something.
+    fn go_by_this_server(&mut self, has_kept_all: bool) {
         let State::Connected(there) = &self.state else { return };
-        if !Run::has_kept_all(self.run.as_ref(), there.run.as_ref()) {
+        self.run.clone_from(&there.run);
+        if !has_kept_all {
             self.news = Some(ReceiveError::Gone(format!(
                 "{} was started again, or another server has taken over: what the queue '{}' held may be gone, or part of \
-                 it; a server with appendfsync always loses nothing at a start",
+                 it, and what was acknowledged since it was last saved may come again; a server with appendfsync always \
+                 loses nothing at a start",
                 self.server.name(),
                 self.queue.name(),
             )));
         }
-        self.run.clone_from(&there.run);
     }
 
     fn take(&mut self, limit: usize, handler: &mut dyn FnMut(Pulled<'_>)) -> Result<(), ServerError> {

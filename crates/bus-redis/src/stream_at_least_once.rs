@@ -104,6 +104,13 @@ impl StreamAtLeastOnce {
         }
     }
 
+    /// Lets go of what came while it slept: if it still is this puller's, it goes to whoever comes.
+    fn return_kept(&mut self, link: &mut Link) -> Result<(), ServerError> {
+        let Some((id, _)) = self.kept.take() else { return Ok(()) };
+        (self.next, self.has_given_back) = (Id::START, true);
+        link.tell(&self.consumer.giving_back_unseen(id))
+    }
+
     /// Shows that this puller lives. What others have taken meanwhile stays theirs.
     fn renew(&mut self, link: &mut Link) -> Result<(), ServerError> {
         if !self.renewed.is_past(self.silence_ns / 3) {
@@ -179,8 +186,9 @@ impl Queue for StreamAtLeastOnce {
         self.consumer.queue()
     }
 
-    fn resume(&mut self, link: &mut Link) -> Result<(), ServerError> {
-        self.consumer.join(link)
+    fn resume(&mut self, link: &mut Link, has_kept_all: bool) -> Result<(), ServerError> {
+        self.consumer.join(link)?;
+        if has_kept_all { Ok(()) } else { self.return_kept(link) }
     }
 
     fn take(&mut self, link: &mut Link, limit: usize, handler: &mut dyn FnMut(Pulled<'_>)) -> Result<(), ServerError> {
@@ -246,9 +254,7 @@ impl Queue for StreamAtLeastOnce {
     }
 
     fn leave(&mut self, link: &mut Link) -> Result<(), ServerError> {
-        if let Some((id, _)) = self.kept.take() {
-            link.tell(&self.consumer.giving_back_unseen(id))?;
-        }
+        self.return_kept(link)?;
         for ids in self.held.ids().chunks(MOST_IDS) {
             link.tell(&self.consumer.giving_back(ids))?;
         }

@@ -41,7 +41,7 @@ impl Queue for StreamAtMostOnce {
         self.consumer.queue()
     }
 
-    fn resume(&mut self, link: &mut Link) -> Result<(), ServerError> {
+    fn resume(&mut self, link: &mut Link, _has_kept_all: bool) -> Result<(), ServerError> {
         self.consumer.join(link)
     }
 

@@ -390,7 +390,7 @@ impl Bench {
     }
 
     /// A puller that takes others for dead soon.
-    fn hasty_puller(&self) -> Box<dyn Puller> {
+    pub fn hasty_puller(&self) -> Box<dyn Puller> {
         self.puller_with(&QueueConfig { silence_ns: 200_000_000, ..self.config() }, Wait::Block)
     }
 }

@@ -1,0 +1,62 @@
+//! What queues lose, or give twice, and that it is told.
+
+use tickpath_bus_api::ReceiveError;
+use tickpath_bus_api::conformance::pull_stamps;
+use tickpath_clock::Wait;
+
+use crate::queues::{Bench, is_gone, next_error, push, stays_empty};
+
+#[test]
+fn what_is_acknowledged_to_a_server_that_came_back_older_is_done_or_said_not_to_be() {
+    for mut bench in Bench::at_least_once() {
+        let (mut pusher, mut puller) = (bench.pusher(), bench.puller(Wait::Block));
+        push(&mut *pusher, 0..4);
+        assert_eq!(pull_stamps(&mut *puller, 2), [(0, false), (1, false)], "{bench}");
+        bench.server.says(&["SAVE"]).unwrap();
+        puller.acknowledge().unwrap_or_else(|e| panic!("{bench}: {e}"));
+        assert_eq!(pull_stamps(&mut *puller, 2), [(2, false), (3, false)], "{bench}");
+        bench.server.kill();
+        bench.server.restart();
+        let acknowledged = puller.acknowledge();
+        let told = next_error(&mut *puller);
+        assert!(told.to_string().contains("may come again"), "{bench}: {told}");
+        assert!(is_gone(told), "{bench}");
+        let mut other = bench.hasty_puller();
+        if bench.way.is_empty() {
+            // A list cannot tell them from those that lie in their places now.
+            let told = acknowledged.expect_err("they come again");
+            let is_said = matches!(told, ReceiveError::NotAcknowledged(_)) && told.to_string().contains("2 messages");
+            assert!(is_said, "{bench}: {told}");
+            let mut again = pull_stamps(&mut *other, 4);
+            again.sort_unstable();
+            assert_eq!(again, [(0, true), (1, true), (2, false), (3, false)], "{bench}");
+        } else {
+            acknowledged.unwrap_or_else(|e| panic!("{bench}: {e}"));
+            assert_eq!(pull_stamps(&mut *other, 2), [(0, true), (1, true)], "{bench}");
+        }
+        stays_empty(&mut *other);
+    }
+}
+
+#[test]
+fn who_holds_something_else_in_the_places_of_a_server_that_came_back_older_deletes_none_of_it() {
+    let mut bench = Bench::at_least_once().remove(0);
+    let (mut pusher, mut puller) = (bench.pusher(), bench.puller(Wait::Block));
+    push(&mut *pusher, 0..2);
+    let mut tags = Vec::new();
+    assert_eq!(puller.pull(1, &mut |pulled| tags.push(pulled.tag)).unwrap(), 1);
+    bench.server.says(&["SAVE"]).unwrap();
+    // The place of this one has the next one then.
+    let mut other = bench.puller(Wait::Block);
+    puller.give_back(tags[0]).unwrap();
+    assert_eq!(pull_stamps(&mut *other, 1), [(0, true)]);
+    assert_eq!(pull_stamps(&mut *puller, 1), [(1, false)]);
+    bench.server.kill();
+    bench.server.restart();
+    let told = puller.acknowledge().expect_err("another message lies in its place");
+    assert!(matches!(told, ReceiveError::NotAcknowledged(_)), "{told}");
+    assert!(is_gone(next_error(&mut *puller)));
+    let mut again = pull_stamps(&mut *puller, 2);
+    again.sort_unstable();
+    assert_eq!(again, [(0, true), (1, false)]);
+}
