@@ -111,6 +111,8 @@ pub(crate) fn check(link: &mut Link, queue: &str, foreign: Option<u8>) -> Result
 }
 
 impl Queue for ListAtMostOnce {
+    const TAKES_AWAY: bool = true;
+
     fn name(&self) -> &str {
         &self.queue
     }

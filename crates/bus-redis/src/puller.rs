@@ -41,6 +41,9 @@ pub(crate) trait Queue: Send {
     /// Whether a single message can be given back.
     const GIVES_BACK: bool = false;
 
+    /// Whether what is asked for is gone from the server before its answer has come.
+    const TAKES_AWAY: bool = false;
+
     /// What it is called.
     fn name(&self) -> &str;
 
@@ -170,11 +173,28 @@ impl<Q: Queue> RedisPuller<Q> {
             return Ok(());
         }
         let State::Connected(there) = &mut self.state else { return Ok(()) };
-        let taken = self.queue.take(&mut there.link, limit, handler);
-        if taken.as_ref().is_err_and(|e| !matches!(e, ServerError::Foreign)) {
+        if is_cut::<Q>(&mut there.link) {
             self.reconnect();
+            return Ok(());
+        }
+        let taken = self.queue.take(&mut there.link, limit, handler);
+        if let Some(error) = taken.as_ref().err().filter(|e| !matches!(e, ServerError::Foreign)) {
+            self.give_up(error, limit);
         }
         taken
+    }
+
+    /// Gives the connection up behind a question for so many messages, and tells what this error may have cost.
+    fn give_up(&mut self, error: &ServerError, most: usize) {
+        let (server, queue) = (self.server.name(), self.queue.name());
+        let was_asked = matches!(&self.state, State::Connected(there) if there.link.sent() > 0);
+        if Q::TAKES_AWAY && was_asked && error.is_silence() {
+            self.news = Some(ReceiveError::Gone(format!(
+                "{server} {error}; up to {most} messages that it took out of the queue '{queue}' may be gone; use \
+                 'at-least-once' where none may be"
+            )));
+        }
+        self.reconnect();
     }
 
     /// Does this over the connection, and once more over a new one if that breaks.
@@ -266,16 +286,18 @@ impl<Q: Queue> Puller for RedisPuller<Q> {
             return self.wait.idle();
         }
         let timeout = Duration::from_nanos(timeout_ns);
-        let slept = match &mut self.state {
-            State::Lost(reconnect) => {
-                reconnect.wait(timeout);
-                Ok(())
+        match &mut self.state {
+            State::Lost(reconnect) => reconnect.wait(timeout),
+            State::Connected(_) if timeout.is_zero() => {}
+            State::Connected(there) => {
+                if is_cut::<Q>(&mut there.link) {
+                    return self.reconnect();
+                }
+                let timeout = timeout.clamp(SHORTEST_SLEEP, LONGEST_SLEEP);
+                if let Err(error) = self.queue.sleep(&mut there.link, timeout) {
+                    self.give_up(&error, 1);
+                }
             }
-            State::Connected(_) if timeout.is_zero() => Ok(()),
-            State::Connected(there) => self.queue.sleep(&mut there.link, timeout.clamp(SHORTEST_SLEEP, LONGEST_SLEEP)),
-        };
-        if slept.is_err() {
-            self.reconnect();
         }
     }
 
@@ -298,6 +320,12 @@ fn attach(server: &Server) -> Result<Attached, ServerError> {
     let mut link = Link::open_ready(server)?;
     let run = Run::ask(&mut link)?;
     Ok(Attached { link, run })
+}
+
+/// Whether the server has hung up, where a question that nobody answers would look like a loss. Looked at twice: the end may
+/// lie behind an answer that nobody wanted to see.
+fn is_cut<Q: Queue>(link: &mut Link) -> bool {
+    Q::TAKES_AWAY && (0..2).any(|_| link.is_closed())
 }
 
 /// A name for a puller that no other one has.

@@ -37,6 +37,8 @@ impl StreamAtMostOnce {
 }
 
 impl Queue for StreamAtMostOnce {
+    const TAKES_AWAY: bool = true;
+
     fn name(&self) -> &str {
         self.consumer.queue()
     }

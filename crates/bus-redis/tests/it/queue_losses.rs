@@ -1,7 +1,7 @@
 //! What queues lose, or give twice, and that it is told.
 
-use tickpath_bus_api::ReceiveError;
-use tickpath_bus_api::conformance::pull_stamps;
+use tickpath_bus_api::conformance::{go_on, halt, pull_stamps, until};
+use tickpath_bus_api::{Delivery, ReceiveError};
 use tickpath_clock::Wait;
 
 use crate::queues::{Bench, is_gone, next_error, push, stays_empty};
@@ -34,6 +34,7 @@ fn what_is_acknowledged_to_a_server_that_came_back_older_is_done_or_said_not_to_
             acknowledged.unwrap_or_else(|e| panic!("{bench}: {e}"));
             assert_eq!(pull_stamps(&mut *other, 2), [(0, true), (1, true)], "{bench}");
         }
+        other.acknowledge().unwrap_or_else(|e| panic!("{bench}: {e}"));
         stays_empty(&mut *other);
     }
 }
@@ -59,4 +60,47 @@ fn who_holds_something_else_in_the_places_of_a_server_that_came_back_older_delet
     let mut again = pull_stamps(&mut *puller, 2);
     again.sort_unstable();
     assert_eq!(again, [(0, true), (1, false)]);
+}
+
+#[test]
+fn what_is_taken_out_at_most_once_and_never_arrives_is_told() {
+    for bench in Bench::all().into_iter().filter(|bench| bench.delivery == Delivery::AtMostOnce) {
+        for sleeps in [false, true] {
+            let (mut pusher, mut puller) = (bench.pusher(), bench.puller(Wait::Block));
+            push(&mut *pusher, 0..3);
+            assert_eq!(pull_stamps(&mut *puller, 1), [(0, false)], "{bench}");
+            halt(bench.server.pid());
+            if sleeps {
+                puller.wait(1_000_000);
+            }
+            let pulled = puller.pull(8, &mut |pulled| panic!("{pulled:?} from a server that is halted"));
+            go_on(bench.server.pid());
+            let told = pulled.expect_err("nobody knows what it took out");
+            let most = if sleeps { "up to 1 messages" } else { "up to 8 messages" };
+            assert!(told.to_string().contains(most), "{bench}: {told}");
+            assert!(is_gone(told), "{bench}");
+            // It is told once.
+            push(&mut *pusher, 20..21);
+            let mut came = Vec::new();
+            until(|| {
+                puller.pull(8, &mut |pulled| came.push(pulled.message.stamp)).unwrap_or_else(|e| panic!("{bench}: {e}"));
+                came.last() == Some(&20)
+            });
+        }
+    }
+}
+
+#[test]
+fn a_connection_that_was_cut_before_anything_was_asked_for_loses_nothing() {
+    for bench in Bench::all().into_iter().filter(|bench| bench.delivery == Delivery::AtMostOnce) {
+        let (mut pusher, mut puller) = (bench.pusher(), bench.puller(Wait::Block));
+        push(&mut *pusher, 0..6);
+        for stamp in 0..6 {
+            assert_eq!(pull_stamps(&mut *puller, 1), [(stamp, false)], "{bench}");
+            bench.server.cut_connections();
+            if stamp % 2 == 0 {
+                puller.wait(1_000_000);
+            }
+        }
+    }
 }
