@@ -193,6 +193,11 @@ impl<Q: Queue> RedisPuller<Q> {
                 "{server} {error}; up to {most} messages that it took out of the queue '{queue}' may be gone; use \
                  'at-least-once' where none may be"
             )));
+        } else if is_of_no_queue(error) {
+            self.news = Some(ReceiveError::Gone(format!(
+                "{server} has the queue '{queue}' no more, or another one of its name: somebody removed it, and what it held \
+                 may be gone; it is made anew"
+            )));
         }
         self.reconnect();
     }
@@ -320,6 +325,16 @@ fn attach(server: &Server) -> Result<Attached, ServerError> {
     let mut link = Link::open_ready(server)?;
     let run = Run::ask(&mut link)?;
     Ok(Attached { link, run })
+}
+
+/// Whether somebody has removed the queue under its puller.
+fn is_of_no_queue(error: &ServerError) -> bool {
+    match error {
+        ServerError::NoQueue(_) => true,
+        // What servers before version 7.2 say to who sleeps.
+        ServerError::NotNow(line) => line.starts_with("UNBLOCKED the stream key no longer exists"),
+        _ => false,
+    }
 }
 
 /// Whether the server has hung up, where a question that nobody answers would look like a loss. Looked at twice: the end may

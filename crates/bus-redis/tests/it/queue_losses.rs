@@ -104,3 +104,28 @@ fn a_connection_that_was_cut_before_anything_was_asked_for_loses_nothing() {
         }
     }
 }
+
+#[test]
+fn a_stream_that_was_removed_under_its_puller_is_told_and_acknowledges_nothing() {
+    for bench in Bench::all().into_iter().filter(|bench| !bench.way.is_empty()) {
+        for sleeps in [false, true] {
+            let (mut pusher, mut puller) = (bench.pusher(), bench.puller(Wait::Block));
+            push(&mut *pusher, 0..3);
+            assert_eq!(pull_stamps(&mut *puller, 2).len(), 2, "{bench}");
+            bench.server.says(&["FLUSHALL"]).unwrap();
+            push(&mut *pusher, 10..11);
+            if bench.delivery == Delivery::AtLeastOnce {
+                let told = puller.acknowledge().expect_err("the server has none of them");
+                let is_said = matches!(told, ReceiveError::NotAcknowledged(_)) && told.to_string().contains("2 messages");
+                assert!(is_said, "{bench}: {told}");
+            }
+            if sleeps {
+                puller.wait(1_000_000_000);
+            }
+            assert!(is_gone(next_error(&mut *puller)), "{bench}");
+            assert_eq!(pull_stamps(&mut *puller, 1), [(10, false)], "{bench}");
+            puller.acknowledge().unwrap_or_else(|e| panic!("{bench}: {e}"));
+            stays_empty(&mut *puller);
+        }
+    }
+}
