@@ -2,7 +2,7 @@
 
 use tickpath_bus_api::conformance::{go_on, halt, pull_stamps, until};
 use tickpath_bus_api::{Delivery, ReceiveError};
-use tickpath_clock::Wait;
+use tickpath_clock::{Wait, sleep_ns};
 
 use crate::queues::{Bench, is_gone, next_error, push, stays_empty};
 
@@ -127,5 +127,28 @@ fn a_stream_that_was_removed_under_its_puller_is_told_and_acknowledges_nothing()
             puller.acknowledge().unwrap_or_else(|e| panic!("{bench}: {e}"));
             stays_empty(&mut *puller);
         }
+    }
+}
+
+#[test]
+fn what_came_to_a_sleeper_that_was_silent_for_too_long_is_nobody_elses() {
+    for bench in Bench::at_least_once() {
+        let (mut pusher, mut silent) = (bench.pusher(), bench.hasty_puller());
+        push(&mut *pusher, 0..1);
+        silent.wait(60_000_000_000);
+        // Nobody hears of it meanwhile, so it is taken for dead.
+        let mut other = bench.hasty_puller();
+        assert_eq!(pull_stamps(&mut *other, 1), [(0, true)], "{bench}");
+        other.acknowledge().unwrap_or_else(|e| panic!("{bench}: {e}"));
+        stays_empty(&mut *silent);
+        silent.acknowledge().unwrap_or_else(|e| panic!("{bench}: {e}"));
+        drop(other);
+        // What nobody else wants comes to it late, too.
+        push(&mut *pusher, 1..2);
+        silent.wait(60_000_000_000);
+        sleep_ns(150_000_000);
+        assert_eq!(pull_stamps(&mut *silent, 1)[0].0, 1, "{bench}");
+        silent.acknowledge().unwrap_or_else(|e| panic!("{bench}: {e}"));
+        stays_empty(&mut *silent);
     }
 }
