@@ -52,8 +52,8 @@ pub(crate) trait Queue: Send {
         Ok(())
     }
 
-    /// Brings a new connection to where this puller is, at the start and after each loss. A server that may not have kept
-    /// all may hold something else than what this puller took there.
+    /// Brings a new connection to where this puller is, at the start and after each loss. A server that may not have
+    /// kept all may hold something else than what this puller took there.
     fn resume(&mut self, link: &mut Link, has_kept_all: bool) -> Result<(), ServerError>;
 
     /// Takes up to `limit` messages that are there, and hands them over.
@@ -152,15 +152,15 @@ impl<Q: Queue> RedisPuller<Q> {
         Run::has_kept_all(self.run.as_ref(), there.run.as_ref())
     }
 
-    /// Takes the server that is connected for the one that it is from now on, and tells of one that may have lost something.
+    /// Takes the server that is connected for the one that it is from now on, and tells if it may have lost something.
     fn go_by_this_server(&mut self, has_kept_all: bool) {
         let State::Connected(there) = &self.state else { return };
         self.run.clone_from(&there.run);
         if !has_kept_all {
             self.news = Some(ReceiveError::Gone(format!(
                 "{} was started again, or another server has taken over: what the queue '{}' held may be gone, or part of \
-                 it, and what was acknowledged since it was last saved may come again; a server with appendfsync always \
-                 loses nothing at a start",
+                 it, and what was acknowledged since it was last saved may come again; a server with appendfsync \
+                 always loses nothing at a start",
                 self.server.name(),
                 self.queue.name(),
             )));
@@ -195,8 +195,8 @@ impl<Q: Queue> RedisPuller<Q> {
             )));
         } else if is_of_no_queue(error) {
             self.news = Some(ReceiveError::Gone(format!(
-                "{server} has the queue '{queue}' no more, or another one of its name: somebody removed it, and what it held \
-                 may be gone; it is made anew"
+                "{server} has the queue '{queue}' no more, or another one of its name: somebody removed it, and what \
+                 it held may be gone; it is made anew"
             )));
         }
         self.reconnect();
@@ -337,8 +337,8 @@ fn is_of_no_queue(error: &ServerError) -> bool {
     }
 }
 
-/// Whether the server has hung up, where a question that nobody answers would look like a loss. Looked at twice: the end may
-/// lie behind an answer that nobody wanted to see.
+/// Whether the server has hung up, where a question that nobody answers would look like a loss. Looked at twice: the
+/// end may lie behind an answer that nobody wanted to see.
 fn is_cut<Q: Queue>(link: &mut Link) -> bool {
     Q::TAKES_AWAY && (0..2).any(|_| link.is_closed())
 }
@@ -378,5 +378,17 @@ mod tests {
         }
         assert_eq!(pauses_ms, [0, 10, 20, 40, 0, 10]);
         assert_eq!(next_pause_ns(LAST_PAUSE_NS, false), LAST_PAUSE_NS);
+    }
+
+    #[test]
+    fn a_queue_that_was_removed_is_told_from_a_server_that_changed() {
+        for (line, was_removed) in [
+            ("NOGROUP No such key 'x' or consumer group 'tickpath' in XREADGROUP with GROUP option", true),
+            ("UNBLOCKED the stream key no longer exists", true),
+            ("UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)", false),
+            ("READONLY You can't write against a read only replica.", false),
+        ] {
+            assert_eq!(is_of_no_queue(&ServerError::from_line(line.as_bytes())), was_removed, "{line}");
+        }
     }
 }

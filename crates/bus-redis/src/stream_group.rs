@@ -63,9 +63,8 @@ redis.call('XDEL', KEYS[1], '0-0')
 return redis.call('XADD', KEYS[1], '*', ARGV[1], ARGV[2])";
 
 /// Finds those of some entries that are still pending with a consumer, counts those that others have by now, and finds
-/// those that are pending with nobody: they are done with, or the server came back without their delivery. Of a queue that
-/// somebody has removed it finds none.
-/// Key: stream. Arguments: group, consumer, ids in their order.
+/// those that are pending with nobody: they are done with, or the server came back without their delivery. Of a queue
+/// that somebody has removed it finds none. Key: stream. Arguments: group, consumer, ids in their order.
 const STILL_OURS: &str = "
 local found = redis.pcall('XPENDING', KEYS[1], ARGV[1], ARGV[3], ARGV[#ARGV], #ARGV - 2, ARGV[2])
 local is_gone = found.err and string.find(found.err, 'NOGROUP', 1, true)
@@ -85,7 +84,8 @@ for at = 3, is_gone and 0 or #ARGV do
 end
 ";
 
-/// Behind [`STILL_OURS`]: they are done with. What is deleted comes to nobody. Gives how many others have, or were removed.
+/// Behind [`STILL_OURS`]: they are done with. What is deleted comes to nobody. Gives how many others have, or were
+/// removed.
 const ACKNOWLEDGE: &str = "
 if is_gone then return #ARGV - 2 end
 if #nobodys > 0 then redis.call('XDEL', KEYS[1], unpack(nobodys)) end
