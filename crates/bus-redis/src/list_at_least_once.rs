@@ -192,8 +192,8 @@ pub(crate) struct ListAtLeastOnce {
     held: Vec<u64>,
     /// How many that were handed over others may have got since: that is to be told.
     returned: u64,
-    /// The newest message in its list, which came while it slept.
-    kept: Option<Vec<u8>>,
+    /// The newest message in its list, which came while it slept, and when it had not come yet.
+    kept: Option<(Moment, Vec<u8>)>,
     /// The connection was lost before the server confirmed that what was handed over is done with.
     is_acknowledging: bool,
     /// The message that goes back: the connection was lost before the server confirmed that.
@@ -304,6 +304,12 @@ impl ListAtLeastOnce {
         link.ask(&command, |items| items.integer()).map(|_count| ())
     }
 
+    /// Puts what came while it slept to where it was, if it still is this puller's.
+    fn put_back(&mut self, link: &mut Link) -> Result<(), ServerError> {
+        let (taken, queue) = (self.keys.taken.clone(), self.keys.queue.clone());
+        self.ask_alive(link, &SCRIPTS.put_back, &[&taken, &queue], &[]).map(|_| ())
+    }
+
     /// Asks by a script that begins with a sign of life: its further keys, and its further arguments.
     fn ask_alive(&mut self, link: &mut Link, script: &str, keys: &[&str], words: &[&str]) -> Result<i64, ServerError> {
         self.renewed = self.renewed.restarted();
@@ -335,12 +341,14 @@ impl Queue for ListAtLeastOnce {
         check(link, &self.keys.queue, self.foreign)
     }
 
-    fn resume(&mut self, link: &mut Link) -> Result<(), ServerError> {
+    fn resume(&mut self, link: &mut Link, has_kept_all: bool) -> Result<(), ServerError> {
         self.renewed = self.renewed.restarted();
         let new = Keys::new(&self.keys.queue, self.clock);
         let kept = usize::from(self.kept.is_some());
         let known = self.held.len() + kept;
-        let (still_known, there) = self.begin(link, &new, &known.to_string())?;
+        // In older data the places of what is known here have other messages, which nobody may delete.
+        let trusted = if has_kept_all { known } else { 0 };
+        let (still_known, there) = self.begin(link, &new, &trusted.to_string())?;
         self.keys = new;
         let going_back = self.going_back.take();
         if known > 0 && still_known == 0 {
@@ -359,7 +367,11 @@ impl Queue for ListAtLeastOnce {
     }
 
     fn take(&mut self, link: &mut Link, limit: usize, handler: &mut dyn FnMut(Pulled<'_>)) -> Result<(), ServerError> {
-        if let Some(bytes) = self.kept.take() {
+        // Others may have had it meanwhile, and be done with it.
+        if self.kept.take_if(|(before, _)| before.is_past(self.silence_ns / 2)).is_some() {
+            self.put_back(link)?;
+        }
+        if let Some((_, bytes)) = self.kept.take() {
             let tag = next_tag(&mut self.newest, &mut self.held);
             handler(Pulled { tag, ..Pulled::plain(message(&bytes, self.foreign)?, false) });
             return Ok(());
@@ -378,6 +390,7 @@ impl Queue for ListAtLeastOnce {
         // The sign of life outlives the sleep, so that what comes during it is never nobody's.
         let timeout = timeout.min(Duration::from_nanos(self.silence_ns / 3)).max(SHORTEST_SLEEP);
         self.renewed = self.renewed.restarted();
+        let before = self.renewed;
         let Keys { queue, taken, alive, pullers, id, .. } = &self.keys;
         let mut commands = Vec::new();
         let renew = SCRIPTS.renew.as_str();
@@ -392,10 +405,9 @@ impl Queue for ListAtLeastOnce {
         };
         if came.as_ref().is_some_and(|bytes| message(bytes, self.foreign).is_err()) {
             // The next call finds it there, and says so.
-            let (taken, queue) = (taken.clone(), queue.clone());
-            return self.ask_alive(link, &SCRIPTS.put_back, &[&taken, &queue], &[]).map(|_| ());
+            return self.put_back(link);
         }
-        self.kept = came;
+        self.kept = came.map(|bytes| (before, bytes));
         Ok(())
     }
 

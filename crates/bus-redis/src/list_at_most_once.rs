@@ -111,6 +111,8 @@ pub(crate) fn check(link: &mut Link, queue: &str, foreign: Option<u8>) -> Result
 }
 
 impl Queue for ListAtMostOnce {
+    const TAKES_AWAY: bool = true;
+
     fn name(&self) -> &str {
         &self.queue
     }
@@ -119,7 +121,7 @@ impl Queue for ListAtMostOnce {
         check(link, &self.queue, self.foreign)
     }
 
-    fn resume(&mut self, _link: &mut Link) -> Result<(), ServerError> {
+    fn resume(&mut self, _link: &mut Link, _has_kept_all: bool) -> Result<(), ServerError> {
         Ok(())
     }
 

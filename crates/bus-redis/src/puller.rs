@@ -41,6 +41,9 @@ pub(crate) trait Queue: Send {
     /// Whether a single message can be given back.
     const GIVES_BACK: bool = false;
 
+    /// Whether what is asked for is gone from the server before its answer has come.
+    const TAKES_AWAY: bool = false;
+
     /// What it is called.
     fn name(&self) -> &str;
 
@@ -49,8 +52,9 @@ pub(crate) trait Queue: Send {
         Ok(())
     }
 
-    /// Brings a new connection to where this puller is, at the start and after each loss.
-    fn resume(&mut self, link: &mut Link) -> Result<(), ServerError>;
+    /// Brings a new connection to where this puller is, at the start and after each loss. A server that may not have
+    /// kept all may hold something else than what this puller took there.
+    fn resume(&mut self, link: &mut Link, has_kept_all: bool) -> Result<(), ServerError>;
 
     /// Takes up to `limit` messages that are there, and hands them over.
     fn take(&mut self, link: &mut Link, limit: usize, handler: &mut dyn FnMut(Pulled<'_>)) -> Result<(), ServerError>;
@@ -102,7 +106,7 @@ impl<Q: Queue> RedisPuller<Q> {
     pub fn open(server: Arc<Server>, mut queue: Q, wait: Wait) -> Result<Self, ConnectError> {
         let resumed = attach(&server).and_then(|mut there| {
             queue.check(&mut there.link)?;
-            queue.resume(&mut there.link)?;
+            queue.resume(&mut there.link, true)?;
             Ok(there)
         });
         let there = resumed.map_err(|e| server.error(&e))?;
@@ -127,32 +131,40 @@ impl<Q: Queue> RedisPuller<Q> {
     fn look_for_connection(&mut self) -> Result<(), ServerError> {
         let Some(outcome) = self.state.outcome() else { return Ok(()) };
         self.connected = self.connected.restarted();
+        let has_kept_all = self.has_kept_all();
         let resumed = match &mut self.state {
-            State::Connected(there) => outcome.and_then(|()| self.queue.resume(&mut there.link)),
+            State::Connected(there) => outcome.and_then(|()| self.queue.resume(&mut there.link, has_kept_all)),
             State::Lost(_) => outcome,
         };
         match resumed {
             Ok(()) => {
                 self.reconnects += 1;
-                self.compare();
+                self.go_by_this_server(has_kept_all);
             }
             Err(_) => self.reconnect(),
         }
         resumed
     }
 
-    /// Looks whether the server still has all that it had.
-    fn compare(&mut self) {
+    /// Whether the server that is connected surely still has all that it had.
+    fn has_kept_all(&self) -> bool {
+        let State::Connected(there) = &self.state else { return true };
+        Run::has_kept_all(self.run.as_ref(), there.run.as_ref())
+    }
+
+    /// Takes the server that is connected for the one that it is from now on, and tells if it may have lost something.
+    fn go_by_this_server(&mut self, has_kept_all: bool) {
         let State::Connected(there) = &self.state else { return };
-        if !Run::has_kept_all(self.run.as_ref(), there.run.as_ref()) {
+        self.run.clone_from(&there.run);
+        if !has_kept_all {
             self.news = Some(ReceiveError::Gone(format!(
                 "{} was started again, or another server has taken over: what the queue '{}' held may be gone, or part of \
-                 it; a server with appendfsync always loses nothing at a start",
+                 it, and what was acknowledged since it was last saved may come again; a server with appendfsync \
+                 always loses nothing at a start",
                 self.server.name(),
                 self.queue.name(),
             )));
         }
-        self.run.clone_from(&there.run);
     }
 
     fn take(&mut self, limit: usize, handler: &mut dyn FnMut(Pulled<'_>)) -> Result<(), ServerError> {
@@ -161,11 +173,33 @@ impl<Q: Queue> RedisPuller<Q> {
             return Ok(());
         }
         let State::Connected(there) = &mut self.state else { return Ok(()) };
-        let taken = self.queue.take(&mut there.link, limit, handler);
-        if taken.as_ref().is_err_and(|e| !matches!(e, ServerError::Foreign)) {
+        if is_cut::<Q>(&mut there.link) {
             self.reconnect();
+            return Ok(());
+        }
+        let taken = self.queue.take(&mut there.link, limit, handler);
+        if let Some(error) = taken.as_ref().err().filter(|e| !matches!(e, ServerError::Foreign)) {
+            self.give_up(error, limit);
         }
         taken
+    }
+
+    /// Gives the connection up behind a question for so many messages, and tells what this error may have cost.
+    fn give_up(&mut self, error: &ServerError, most: usize) {
+        let (server, queue) = (self.server.name(), self.queue.name());
+        let was_asked = matches!(&self.state, State::Connected(there) if there.link.sent() > 0);
+        if Q::TAKES_AWAY && was_asked && error.is_silence() {
+            self.news = Some(ReceiveError::Gone(format!(
+                "{server} {error}; up to {most} messages that it took out of the queue '{queue}' may be gone; use \
+                 'at-least-once' where none may be"
+            )));
+        } else if is_of_no_queue(error) {
+            self.news = Some(ReceiveError::Gone(format!(
+                "{server} has the queue '{queue}' no more, or another one of its name: somebody removed it, and what \
+                 it held may be gone; it is made anew"
+            )));
+        }
+        self.reconnect();
     }
 
     /// Does this over the connection, and once more over a new one if that breaks.
@@ -257,16 +291,18 @@ impl<Q: Queue> Puller for RedisPuller<Q> {
             return self.wait.idle();
         }
         let timeout = Duration::from_nanos(timeout_ns);
-        let slept = match &mut self.state {
-            State::Lost(reconnect) => {
-                reconnect.wait(timeout);
-                Ok(())
+        match &mut self.state {
+            State::Lost(reconnect) => reconnect.wait(timeout),
+            State::Connected(_) if timeout.is_zero() => {}
+            State::Connected(there) => {
+                if is_cut::<Q>(&mut there.link) {
+                    return self.reconnect();
+                }
+                let timeout = timeout.clamp(SHORTEST_SLEEP, LONGEST_SLEEP);
+                if let Err(error) = self.queue.sleep(&mut there.link, timeout) {
+                    self.give_up(&error, 1);
+                }
             }
-            State::Connected(_) if timeout.is_zero() => Ok(()),
-            State::Connected(there) => self.queue.sleep(&mut there.link, timeout.clamp(SHORTEST_SLEEP, LONGEST_SLEEP)),
-        };
-        if slept.is_err() {
-            self.reconnect();
         }
     }
 
@@ -289,6 +325,22 @@ fn attach(server: &Server) -> Result<Attached, ServerError> {
     let mut link = Link::open_ready(server)?;
     let run = Run::ask(&mut link)?;
     Ok(Attached { link, run })
+}
+
+/// Whether somebody has removed the queue under its puller.
+fn is_of_no_queue(error: &ServerError) -> bool {
+    match error {
+        ServerError::NoQueue(_) => true,
+        // What servers before version 7.2 say to who sleeps.
+        ServerError::NotNow(line) => line.starts_with("UNBLOCKED the stream key no longer exists"),
+        _ => false,
+    }
+}
+
+/// Whether the server has hung up, where a question that nobody answers would look like a loss. Looked at twice: the
+/// end may lie behind an answer that nobody wanted to see.
+fn is_cut<Q: Queue>(link: &mut Link) -> bool {
+    Q::TAKES_AWAY && (0..2).any(|_| link.is_closed())
 }
 
 /// A name for a puller that no other one has.
@@ -326,5 +378,17 @@ mod tests {
         }
         assert_eq!(pauses_ms, [0, 10, 20, 40, 0, 10]);
         assert_eq!(next_pause_ns(LAST_PAUSE_NS, false), LAST_PAUSE_NS);
+    }
+
+    #[test]
+    fn a_queue_that_was_removed_is_told_from_a_server_that_changed() {
+        for (line, was_removed) in [
+            ("NOGROUP No such key 'x' or consumer group 'tickpath' in XREADGROUP with GROUP option", true),
+            ("UNBLOCKED the stream key no longer exists", true),
+            ("UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)", false),
+            ("READONLY You can't write against a read only replica.", false),
+        ] {
+            assert_eq!(is_of_no_queue(&ServerError::from_line(line.as_bytes())), was_removed, "{line}");
+        }
     }
 }

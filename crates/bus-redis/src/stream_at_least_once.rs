@@ -41,8 +41,8 @@ pub(crate) struct StreamAtLeastOnce {
     has_given_back: bool,
     portion: Portion,
     held: Held,
-    /// What came while it slept.
-    kept: Option<(Id, Vec<u8>)>,
+    /// What came while it slept, and when it had not come yet.
+    kept: Option<(Moment, Id, Vec<u8>)>,
 }
 
 /// What was handed over, and not acknowledged: tags and entries, in the order of coming.
@@ -102,6 +102,13 @@ impl StreamAtLeastOnce {
             held: Held::default(),
             kept: None,
         }
+    }
+
+    /// Lets go of what came while it slept: if it still is this puller's, it goes to whoever comes.
+    fn return_kept(&mut self, link: &mut Link) -> Result<(), ServerError> {
+        let Some((_, id, _)) = self.kept.take() else { return Ok(()) };
+        (self.next, self.has_given_back) = (Id::START, true);
+        link.tell(&self.consumer.giving_back_unseen(id))
     }
 
     /// Shows that this puller lives. What others have taken meanwhile stays theirs.
@@ -179,12 +186,17 @@ impl Queue for StreamAtLeastOnce {
         self.consumer.queue()
     }
 
-    fn resume(&mut self, link: &mut Link) -> Result<(), ServerError> {
-        self.consumer.join(link)
+    fn resume(&mut self, link: &mut Link, has_kept_all: bool) -> Result<(), ServerError> {
+        self.consumer.join(link)?;
+        if has_kept_all { Ok(()) } else { self.return_kept(link) }
     }
 
     fn take(&mut self, link: &mut Link, limit: usize, handler: &mut dyn FnMut(Pulled<'_>)) -> Result<(), ServerError> {
-        if let Some((id, bytes)) = self.kept.take() {
+        // Others may have had it meanwhile, and be done with it.
+        if self.kept.as_ref().is_some_and(|(before, ..)| before.is_past(self.silence_ns / 2)) {
+            self.return_kept(link)?;
+        }
+        if let Some((_, id, bytes)) = self.kept.take() {
             let message = message(&bytes, self.foreign)?;
             handler(Pulled { message, redelivered: false, deliveries: Some(1), tag: self.held.add(id) });
             return Ok(());
@@ -210,10 +222,11 @@ impl Queue for StreamAtLeastOnce {
         }
         self.renew(link)?;
         let timeout = timeout.min(Duration::from_nanos(self.silence_ns / 3)).max(SHORTEST_SLEEP);
+        let before = self.renewed.restarted();
         self.consumer.ask(link, 1, &["BLOCK", &timeout.as_millis().to_string()])?;
         let kept = &mut self.kept;
         link.answer(timeout + TIMEOUT, |items| {
-            read_reply(items, &mut |entry| *kept = Some((entry.id, entry.whole().into_owned())))
+            read_reply(items, &mut |entry| *kept = Some((before, entry.id, entry.whole().into_owned())))
         })
     }
 
@@ -246,9 +259,7 @@ impl Queue for StreamAtLeastOnce {
     }
 
     fn leave(&mut self, link: &mut Link) -> Result<(), ServerError> {
-        if let Some((id, _)) = self.kept.take() {
-            link.tell(&self.consumer.giving_back_unseen(id))?;
-        }
+        self.return_kept(link)?;
         for ids in self.held.ids().chunks(MOST_IDS) {
             link.tell(&self.consumer.giving_back(ids))?;
         }

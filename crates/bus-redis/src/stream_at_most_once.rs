@@ -37,11 +37,13 @@ impl StreamAtMostOnce {
 }
 
 impl Queue for StreamAtMostOnce {
+    const TAKES_AWAY: bool = true;
+
     fn name(&self) -> &str {
         self.consumer.queue()
     }
 
-    fn resume(&mut self, link: &mut Link) -> Result<(), ServerError> {
+    fn resume(&mut self, link: &mut Link, _has_kept_all: bool) -> Result<(), ServerError> {
         self.consumer.join(link)
     }
 

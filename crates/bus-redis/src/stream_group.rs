@@ -62,29 +62,33 @@ const ADD: &str = "
 redis.call('XDEL', KEYS[1], '0-0')
 return redis.call('XADD', KEYS[1], '*', ARGV[1], ARGV[2])";
 
-/// Finds those of some entries that are still pending with a consumer, and counts those that others have by now; what is
-/// pending with nobody is done with. Key: stream. Arguments: group, consumer, ids in their order.
+/// Finds those of some entries that are still pending with a consumer, counts those that others have by now, and finds
+/// those that are pending with nobody: they are done with, or the server came back without their delivery. Of a queue
+/// that somebody has removed it finds none. Key: stream. Arguments: group, consumer, ids in their order.
 const STILL_OURS: &str = "
 local found = redis.pcall('XPENDING', KEYS[1], ARGV[1], ARGV[3], ARGV[#ARGV], #ARGV - 2, ARGV[2])
-if found.err then
-  if string.find(found.err, 'NOGROUP', 1, true) then return 0 end
-  return found
-end
-local pending, ids, others = {}, {}, 0
+local is_gone = found.err and string.find(found.err, 'NOGROUP', 1, true)
+if found.err and not is_gone then return found end
+local pending, ids, nobodys, others = {}, {}, {}, 0
 for _, entry in ipairs(found) do pending[entry[1]] = true end
-for at = 3, #ARGV do
+for at = 3, is_gone and 0 or #ARGV do
   local id = ARGV[at]
   local owner = pending[id] and ARGV[2]
   if not owner then
     local entry = redis.call('XPENDING', KEYS[1], ARGV[1], id, id, 1)[1]
     owner = entry and entry[2]
   end
-  if owner == ARGV[2] then ids[#ids + 1] = id elseif owner then others = others + 1 end
+  if owner == ARGV[2] then ids[#ids + 1] = id
+  elseif owner then others = others + 1
+  else nobodys[#nobodys + 1] = id end
 end
 ";
 
-/// Behind [`STILL_OURS`]: they are done with. What is deleted comes to nobody. Gives how many others have.
+/// Behind [`STILL_OURS`]: they are done with. What is deleted comes to nobody. Gives how many others have, or were
+/// removed.
 const ACKNOWLEDGE: &str = "
+if is_gone then return #ARGV - 2 end
+if #nobodys > 0 then redis.call('XDEL', KEYS[1], unpack(nobodys)) end
 if #ids > 0 then
   redis.call('XDEL', KEYS[1], unpack(ids))
   redis.call('XACK', KEYS[1], ARGV[1], unpack(ids))
@@ -174,7 +178,8 @@ for _, fields in ipairs(redis.call('XINFO', 'GROUPS', KEYS[1])) do
   local group = {}
   for i = 1, #fields, 2 do group[fields[i]] = fields[i + 1] end
   if group['name'] == ARGV[1] then
-    local fresh = group['lag'] or redis.call('XLEN', KEYS[1]) - group['pending']
+    local length = redis.call('XLEN', KEYS[1])
+    local fresh = math.min(group['lag'] or length - group['pending'], length)
     return fresh + #redis.call('XPENDING', KEYS[1], ARGV[1], 'IDLE', ARGV[2], '-', '+', 1000000)
   end
 end

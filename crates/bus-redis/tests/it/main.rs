@@ -7,6 +7,7 @@ mod full;
 mod give_back;
 mod kills;
 mod not_ready;
+mod queue_losses;
 mod queues;
 mod redis_server;
 mod resume;

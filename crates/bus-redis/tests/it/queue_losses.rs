@@ -1,0 +1,155 @@
+//! What queues lose, or give twice, and that it is told.
+
+use tickpath_bus_api::conformance::{go_on, halt, pull_stamps, until};
+use tickpath_bus_api::{Delivery, ReceiveError};
+use tickpath_clock::{Wait, sleep_ns};
+
+use crate::queues::{Bench, is_gone, next_error, push, stays_empty};
+
+#[test]
+fn what_is_acknowledged_to_a_server_that_came_back_older_is_done_or_said_not_to_be() {
+    for mut bench in Bench::at_least_once() {
+        let (mut pusher, mut puller) = (bench.pusher(), bench.puller(Wait::Block));
+        push(&mut *pusher, 0..4);
+        assert_eq!(pull_stamps(&mut *puller, 2), [(0, false), (1, false)], "{bench}");
+        bench.server.says(&["SAVE"]).unwrap();
+        puller.acknowledge().unwrap_or_else(|e| panic!("{bench}: {e}"));
+        assert_eq!(pull_stamps(&mut *puller, 2), [(2, false), (3, false)], "{bench}");
+        bench.server.kill();
+        bench.server.restart();
+        let acknowledged = puller.acknowledge();
+        let told = next_error(&mut *puller);
+        assert!(told.to_string().contains("may come again"), "{bench}: {told}");
+        assert!(is_gone(told), "{bench}");
+        let mut other = bench.hasty_puller();
+        if bench.way.is_empty() {
+            // A list cannot tell them from those that lie in their places now.
+            let told = acknowledged.expect_err("they come again");
+            assert!(matches!(told, ReceiveError::NotAcknowledged(_)), "{bench}: {told}");
+            assert!(told.to_string().contains("2 messages"), "{bench}: {told}");
+            let mut again = pull_stamps(&mut *other, 4);
+            again.sort_unstable();
+            assert_eq!(again, [(0, true), (1, true), (2, false), (3, false)], "{bench}");
+        } else {
+            acknowledged.unwrap_or_else(|e| panic!("{bench}: {e}"));
+            assert_eq!(pull_stamps(&mut *other, 2), [(0, true), (1, true)], "{bench}");
+        }
+        other.acknowledge().unwrap_or_else(|e| panic!("{bench}: {e}"));
+        stays_empty(&mut *other);
+    }
+}
+
+#[test]
+fn who_holds_something_else_in_the_places_of_a_server_that_came_back_older_deletes_none_of_it() {
+    let mut bench = Bench::at_least_once().remove(0);
+    let (mut pusher, mut puller) = (bench.pusher(), bench.puller(Wait::Block));
+    push(&mut *pusher, 0..2);
+    let mut tags = Vec::new();
+    assert_eq!(puller.pull(1, &mut |pulled| tags.push(pulled.tag)).unwrap(), 1);
+    bench.server.says(&["SAVE"]).unwrap();
+    // The place of this one has the next one then.
+    let mut other = bench.puller(Wait::Block);
+    puller.give_back(tags[0]).unwrap();
+    assert_eq!(pull_stamps(&mut *other, 1), [(0, true)]);
+    assert_eq!(pull_stamps(&mut *puller, 1), [(1, false)]);
+    bench.server.kill();
+    bench.server.restart();
+    let told = puller.acknowledge().expect_err("another message lies in its place");
+    assert!(matches!(told, ReceiveError::NotAcknowledged(_)), "{told}");
+    assert!(is_gone(next_error(&mut *puller)));
+    let mut again = pull_stamps(&mut *puller, 2);
+    again.sort_unstable();
+    assert_eq!(again, [(0, true), (1, false)]);
+}
+
+#[test]
+fn what_is_taken_out_at_most_once_and_never_arrives_is_told() {
+    for bench in Bench::all().into_iter().filter(|bench| bench.delivery == Delivery::AtMostOnce) {
+        for sleeps in [false, true] {
+            let (mut pusher, mut puller) = (bench.pusher(), bench.puller(Wait::Block));
+            push(&mut *pusher, 0..3);
+            assert_eq!(pull_stamps(&mut *puller, 1), [(0, false)], "{bench}");
+            halt(bench.server.pid());
+            if sleeps {
+                puller.wait(1_000_000);
+            }
+            let pulled = puller.pull(8, &mut |pulled| panic!("{pulled:?} from a server that is halted"));
+            go_on(bench.server.pid());
+            let told = pulled.expect_err("nobody knows what it took out");
+            let most = if sleeps { "up to 1 messages" } else { "up to 8 messages" };
+            assert!(told.to_string().contains(most), "{bench}: {told}");
+            assert!(is_gone(told), "{bench}");
+            // It is told once.
+            push(&mut *pusher, 20..21);
+            let mut came = Vec::new();
+            until(|| {
+                let pulled = puller.pull(8, &mut |pulled| came.push(pulled.message.stamp));
+                pulled.unwrap_or_else(|e| panic!("{bench}: {e}"));
+                came.last() == Some(&20)
+            });
+        }
+    }
+}
+
+#[test]
+fn a_connection_that_was_cut_before_anything_was_asked_for_loses_nothing() {
+    for bench in Bench::all().into_iter().filter(|bench| bench.delivery == Delivery::AtMostOnce) {
+        let (mut pusher, mut puller) = (bench.pusher(), bench.puller(Wait::Block));
+        push(&mut *pusher, 0..6);
+        for stamp in 0..6 {
+            assert_eq!(pull_stamps(&mut *puller, 1), [(stamp, false)], "{bench}");
+            bench.server.cut_connections();
+            if stamp % 2 == 0 {
+                puller.wait(1_000_000);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_stream_that_was_removed_under_its_puller_is_told_and_acknowledges_nothing() {
+    for bench in Bench::all().into_iter().filter(|bench| !bench.way.is_empty()) {
+        for sleeps in [false, true] {
+            let (mut pusher, mut puller) = (bench.pusher(), bench.puller(Wait::Block));
+            push(&mut *pusher, 0..3);
+            assert_eq!(pull_stamps(&mut *puller, 2).len(), 2, "{bench}");
+            bench.server.says(&["FLUSHALL"]).unwrap();
+            push(&mut *pusher, 10..11);
+            if bench.delivery == Delivery::AtLeastOnce {
+                let told = puller.acknowledge().expect_err("the server has none of them");
+                assert!(matches!(told, ReceiveError::NotAcknowledged(_)), "{bench}: {told}");
+                assert!(told.to_string().contains("2 messages"), "{bench}: {told}");
+            }
+            if sleeps {
+                puller.wait(1_000_000_000);
+            }
+            assert!(is_gone(next_error(&mut *puller)), "{bench}");
+            assert_eq!(pull_stamps(&mut *puller, 1), [(10, false)], "{bench}");
+            puller.acknowledge().unwrap_or_else(|e| panic!("{bench}: {e}"));
+            stays_empty(&mut *puller);
+        }
+    }
+}
+
+#[test]
+fn what_came_to_a_sleeper_that_was_silent_for_too_long_is_nobody_elses() {
+    for bench in Bench::at_least_once() {
+        let (mut pusher, mut silent) = (bench.pusher(), bench.hasty_puller());
+        push(&mut *pusher, 0..1);
+        silent.wait(60_000_000_000);
+        // Nobody hears of it meanwhile, so it is taken for dead.
+        let mut other = bench.hasty_puller();
+        assert_eq!(pull_stamps(&mut *other, 1), [(0, true)], "{bench}");
+        other.acknowledge().unwrap_or_else(|e| panic!("{bench}: {e}"));
+        stays_empty(&mut *silent);
+        silent.acknowledge().unwrap_or_else(|e| panic!("{bench}: {e}"));
+        drop(other);
+        // What nobody else wants comes to it late, too.
+        push(&mut *pusher, 1..2);
+        silent.wait(60_000_000_000);
+        sleep_ns(150_000_000);
+        assert_eq!(pull_stamps(&mut *silent, 1)[0].0, 1, "{bench}");
+        silent.acknowledge().unwrap_or_else(|e| panic!("{bench}: {e}"));
+        stays_empty(&mut *silent);
+    }
+}
