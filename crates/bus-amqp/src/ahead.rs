@@ -8,8 +8,10 @@
 //! So what lies here goes beyond the bound only where long messages follow upon many short ones, until the first of
 //! them is looked at.
 
-use crate::intake::MAX_AHEAD_BYTES;
 use crate::outlet::MAX_PAYLOAD_BYTES;
+
+/// The most bytes that either is sent ahead, of messages that are as long as those it has seen.
+pub const MAX_AHEAD_BYTES: usize = 64 << 20;
 
 /// At first.
 const FIRST: u16 = (MAX_AHEAD_BYTES / MAX_PAYLOAD_BYTES) as u16;

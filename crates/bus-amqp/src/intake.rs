@@ -37,9 +37,6 @@ const MAX_COUNTED: u16 = 1;
 /// The most messages that a subscriber is sent ahead of what it has looked at.
 pub const MAX_AHEAD: u16 = 128;
 
-/// The most bytes that either is sent ahead, of messages that are as long as those it has seen.
-pub const MAX_AHEAD_BYTES: usize = 64 << 20;
-
 /// The most bytes that the broker keeps for a subscriber that is behind; of more, it drops the oldest.
 pub const MAX_BEHIND_BYTES: usize = 64 << 20;
 

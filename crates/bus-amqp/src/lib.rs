@@ -121,7 +121,8 @@ use crate::puller::AmqpPuller;
 use crate::server::{Durability, Server};
 use crate::subscriber::AmqpSubscriber;
 
-pub use crate::intake::{MAX_AHEAD, MAX_AHEAD_BYTES, MAX_BEHIND_BYTES, MAX_UNACKNOWLEDGED};
+pub use crate::ahead::MAX_AHEAD_BYTES;
+pub use crate::intake::{MAX_AHEAD, MAX_BEHIND_BYTES, MAX_UNACKNOWLEDGED};
 pub use crate::outlet::MAX_PAYLOAD_BYTES;
 
 /// What this transport is.

@@ -7,8 +7,9 @@ use lapin::types::AMQPValue;
 use tickpath_bus_api::{ConnectError, Delivery, Pulled, Puller, QueueConfig, ReceiveError, wire};
 use tickpath_clock::Wait;
 
+use crate::ahead::MAX_AHEAD_BYTES;
 use crate::inlet::{Inlet, Unanswered};
-use crate::intake::{MAX_AHEAD_BYTES, MAX_UNACKNOWLEDGED};
+use crate::intake::MAX_UNACKNOWLEDGED;
 use crate::place::Place;
 use crate::server::Server;
 

@@ -173,7 +173,8 @@ pub enum ReceiveError {
     /// The topic's own bytes are damaged.
     #[error("{0}")]
     Damaged(String),
-    /// What was handed over is not acknowledged, at least not all of it, and comes again, marked. Told once; pulling goes on.
+    /// What was handed over is not surely acknowledged, at least not all of it: it comes again, marked, or somebody else has it
+    /// by now, or nobody knows, as the sentence says. Told once; pulling goes on.
     #[error("{0}")]
     NotAcknowledged(String),
     /// What a queue held is gone, or part of it. Told once; pulling goes on.

@@ -11,8 +11,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tickpath_clock::{Calibration, Clock, HostClock};
 
-use crate::topic::{Event, Message};
-
 /// The most publishers of one topic that are kept apart; of one that was silent for longest its numbers are forgotten.
 const MOST_PUBLISHERS: usize = 1024;
 
@@ -162,16 +160,9 @@ impl OriginTracker {
         self.is_carrier = true;
     }
 
-    /// What a message is to whom it is handed over: itself, or the loss that it tells of. It is about to be.
-    pub fn event<'a>(&mut self, message: Message<'a>) -> Event<'a> {
-        let event = Event::of(message);
-        if matches!(event, Event::Gap(_)) {
-            self.told();
-            if self.is_carrier {
-                return Event::Message(message);
-            }
-        }
-        event
+    /// Whether it is.
+    pub fn is_carrier(&self) -> bool {
+        self.is_carrier
     }
 
     /// How many messages came again, and were not handed over.

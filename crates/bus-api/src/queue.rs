@@ -174,7 +174,8 @@ pub trait Pusher: Send {
 
 /// Pulls from one queue.
 pub trait Puller: Send {
-    /// Takes up to `limit` messages that are there, and hands them over; gives how many. Never waits for one to come.
+    /// Takes up to `limit` messages that are there, and hands them over; gives how many. Never waits for one to come. A
+    /// transport may bound how many it holds that are not acknowledged, and refuses more in words.
     fn pull(&mut self, limit: usize, handler: &mut dyn FnMut(Pulled<'_>)) -> Result<usize, ReceiveError>;
 
     /// Everything that was handed over so far is done with, and never comes again; of what comes again all the same the

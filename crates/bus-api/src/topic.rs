@@ -10,6 +10,7 @@ use crate::origin::Origin;
 use crate::token::ResumeToken;
 
 /// Where a subscription begins.
+#[allow(clippy::large_enum_variant, reason = "one is made for each subscription, and none is kept")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Start {
     /// With the next message that is published.

@@ -91,7 +91,13 @@ pub fn hand_over(
             Sighting::Next | Sighting::First => {}
         }
     }
-    handler(tracker.event(Message { sequence, ..message }));
+    let message = Message { sequence, ..message };
+    let event = Event::of(message);
+    let is_news = matches!(event, Event::Gap(_));
+    if is_news {
+        tracker.told();
+    }
+    handler(if is_news && tracker.is_carrier() { Event::Message(message) } else { event });
     true
 }
 

@@ -321,11 +321,9 @@ mod tests {
     #[test]
     fn a_clock_that_was_set_back_makes_nothing_new() {
         // What was seen is newer than this host's present. Nothing is lost; the end is; all is.
-        for (than_seen, high, found) in [
-            (110, 120, (110, None)),
-            (50, 50, (30, Some(Gap::Reconnected))),
-            (40, 120, (30, Some(Gap::Reconnected))),
-        ] {
+        for (than_seen, high, found) in
+            [(110, 120, (110, None)), (50, 50, (30, Some(Gap::Reconnected))), (40, 120, (30, Some(Gap::Reconnected)))]
+        {
             let newer = Newer { than_seen, than_believed: 30 };
             assert_eq!(go_on(110, 0, newer, high), found, "{newer:?} of {high}");
         }

@@ -13,8 +13,9 @@ use tickpath_clock::{Wait, sleep_ns};
 use crate::answer::{Meaning, ServerError, meaning};
 use crate::cluster::{Cluster, drain};
 use crate::deadline::{PAUSE_NS, whole_ms};
-use crate::group::{Group, Place};
+use crate::group::Group;
 use crate::names::TRANSPORT;
+use crate::share::Place;
 
 /// A partition that is moved stops for nobody but its own puller.
 const SETTINGS: [(&str, &str); 11] = [

@@ -102,7 +102,8 @@ mod tests {
     #[test]
     fn what_a_topic_is_made_with_is_what_is_read_of_it() {
         let usual = TopicConfig::new(Policy::Overwrite);
-        let cases: [(TopicConfig, &str, &[(&str, &str)]); 5] = [
+        type Settings = &'static [(&'static str, &'static str)];
+        let cases: [(TopicConfig, &str, Settings); 5] = [
             (TopicConfig::new(Policy::Keep), "everything", &[("retention.bytes", "-1"), ("retention.ms", "-1")]),
             (usual, "the newest 1048576 bytes", &[("segment.bytes", "1048576"), ("retention.ms", "-1")]),
             (TopicConfig { capacity_bytes: 1 << 30, ..usual }, "1073741824 bytes", &[("segment.bytes", "268435456")]),

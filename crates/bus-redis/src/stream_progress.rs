@@ -108,7 +108,7 @@ impl Progress {
             Some(Gap::Reconnected) => (0, 0),
             None => (0, self.server.mark()),
         };
-        let read = self.read.map_or(UNKNOWN, |read| read.saturating_sub(untold).min(UNKNOWN));
+        let read = self.read.map_or(UNKNOWN, |read| read.saturating_sub(untold));
         ResumeToken::new(TOKEN, [ms, number, read, mark], tracker)
     }
 
@@ -162,9 +162,7 @@ impl Progress {
         let has_kept_all = match self.server.kept(found.run.as_ref()) {
             Kept::All => true,
             // What is not as it was is rather an older copy of the disk than another stream.
-            Kept::Disk => {
-                !found.has_furthest && found.extent.is_some_and(|now| !self.is_anew(&now, found.has_place))
-            }
+            Kept::Disk => !found.has_furthest && found.extent.is_some_and(|now| !self.is_anew(&now, found.has_place)),
             Kept::Unknown => false,
         };
         let mut next = Self { server: Witness::of(found.run), ..self.clone() };
