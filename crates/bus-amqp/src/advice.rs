@@ -1,9 +1,10 @@
-//! What of a server's settings costs time or loses messages. It tells nobody: this holds for each.
+//! What of a server's settings costs time or loses messages. It tells nobody: this holds for each, and of what
+//! the URL asks for.
 
 use tickpath_bus_api::{About, Advice};
 
 /// All that is known.
-pub(crate) fn advise(_about: &About) -> Vec<Advice> {
+pub(crate) fn advise(about: &About) -> Vec<Advice> {
     vec![
         Advice::safety(
             "RabbitMQ publisher confirms",
@@ -13,12 +14,27 @@ pub(crate) fn advise(_about: &About) -> Vec<Advice> {
             "confirm.select on each publishing channel, as tickpath's amqp:// does; a confirm costs a round trip of \
              0.2 to 1 ms",
         ),
-        Advice::safety(
-            "RabbitMQ queues",
-            "classic unless declared otherwise",
-            "a classic queue lives on one node: its messages are gone with that node's disk",
-            "x-queue-type: quorum for what must survive, as tickpath's amqp://…?durable makes it; it costs a write to \
-             the disks of a majority a message",
-        ),
+        queues(about.setting("kept")),
     ]
+}
+
+/// What the URL asks for, and what that can lose.
+fn queues(kept: Result<&str, String>) -> Advice {
+    let name = "RabbitMQ queues";
+    match kept.as_deref() {
+        Ok("1") => Advice::safety(
+            name,
+            "quorum queues on one node",
+            "nobody gets their messages while it is away, and they are gone with its disk",
+            "amqp://…?durable&replicas=3 on three nodes, at the price of a write to the disks of a majority",
+        ),
+        Ok("majority") => Advice::good(name, "quorum queues, on as many nodes as the cluster gives them"),
+        Ok("memory") | Err(_) => Advice::safety(
+            name,
+            "classic, and not durable",
+            "they are gone when the broker is started again",
+            "amqp://…?durable makes quorum queues, at the price of a write to the disks of a majority a message",
+        ),
+        Ok(replicas) => Advice::good(name, format!("quorum queues on {replicas} nodes")),
+    }
 }

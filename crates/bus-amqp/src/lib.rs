@@ -189,7 +189,13 @@ impl AmqpBus {
 impl Connection for AmqpBus {
     fn about(&self) -> About {
         let version = about::version(&self.server).ok().flatten();
-        About { server: Some(TRANSPORT.name.to_owned()), version, ..About::default() }
+        let kept = match self.server.durability() {
+            Durability::Transient => "memory".to_owned(),
+            Durability::Durable { replicas: None } => "majority".to_owned(),
+            Durability::Durable { replicas: Some(replicas) } => replicas.to_string(),
+        };
+        let settings = [("kept", Ok(kept))].into();
+        About { server: Some(TRANSPORT.name.to_owned()), version, settings, ..About::default() }
     }
 
     fn capabilities(&self) -> Capabilities {

@@ -1,10 +1,12 @@
-//! What of a server's settings costs time or loses messages. It tells nobody: this holds for each.
+//! What of a server's settings costs time or loses messages. It tells nobody: this holds for each, and of what
+//! the URL asks for.
 
 use tickpath_bus_api::{About, Advice};
 
 /// All that is known.
-pub(crate) fn advise(_about: &About) -> Vec<Advice> {
+pub(crate) fn advise(about: &About) -> Vec<Advice> {
     vec![
+        copies(about.setting("replicas")),
         Advice::safety(
             "Kafka flush",
             "log.flush.interval.messages is not told; unlimited unless the server's file says otherwise",
@@ -20,4 +22,25 @@ pub(crate) fn advise(_about: &About) -> Vec<Advice> {
             "linger.ms=0, as tickpath's kafka:// does",
         ),
     ]
+}
+
+/// What the URL asks for, and what that can lose.
+fn copies(replicas: Result<&str, String>) -> Advice {
+    let name = "Kafka copies of a topic";
+    match replicas.as_deref().map(str::parse::<u32>) {
+        Ok(Ok(2..)) => Advice::good(name, format!("on {} servers", replicas.unwrap_or_default())),
+        Ok(Ok(_)) => Advice::safety(
+            name,
+            "on one server",
+            "nobody gets it while that is away, and it is gone with its disk",
+            "kafka://…?replicas=3 on three servers",
+        ),
+        Ok(Err(_)) | Err(_) => Advice::safety(
+            name,
+            "as default.replication.factor says, which is 1 unless the server's file says otherwise",
+            "a topic on one server is gone with its disk, and one without min.insync.replicas loses what it acknowledged \
+             when its leader falls alone",
+            "kafka://…?replicas=3, which also makes topics with min.insync.replicas=2",
+        ),
+    }
 }

@@ -178,7 +178,9 @@ impl KafkaBus {
 impl Connection for KafkaBus {
     /// Its protocol tells no version.
     fn about(&self) -> About {
-        About { server: Some(TRANSPORT.name.to_owned()), ..About::default() }
+        let replicas = self.cluster.server().replicas.map_or("the server's own".to_owned(), |count| count.to_string());
+        let settings = [("replicas", Ok(replicas))].into();
+        About { server: Some(TRANSPORT.name.to_owned()), settings, ..About::default() }
     }
 
     fn capabilities(&self) -> Capabilities {

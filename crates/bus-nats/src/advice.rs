@@ -7,6 +7,7 @@ pub(crate) fn advise(about: &About) -> Vec<Advice> {
     let longest =
         about.setting("max_payload").map(|bytes| Advice::good("NATS longest message", format!("{bytes} bytes")));
     let mut found = vec![longest.unwrap_or_else(|why| Advice::unknown("NATS longest message", why))];
+    found.extend(kept(about));
     if about.setting("jetstream") == Ok("true") {
         found.push(Advice::safety(
             "NATS sync_interval",
@@ -18,4 +19,31 @@ pub(crate) fn advise(about: &About) -> Vec<Advice> {
         ));
     }
     found
+}
+
+/// What the URL asks for, and what that can lose.
+fn kept(about: &About) -> Option<Advice> {
+    let (kept, replicas) = (about.setting("kept").ok()?, about.setting("replicas").ok()?);
+    let name = "NATS messages are kept";
+    Some(match (kept, replicas) {
+        ("nothing", _) => Advice::safety(
+            name,
+            "nowhere",
+            "who is not subscribed misses them, a publish is not confirmed, and a queue has them only while somebody pulls",
+            "nats://…?jetstream keeps and confirms them, at the price of a round trip",
+        ),
+        ("memory", _) => Advice::safety(
+            name,
+            "in the server's memory",
+            "they are gone when it is started again",
+            "nats://…?jetstream&durable keeps them on its disk",
+        ),
+        (_, "1") => Advice::safety(
+            name,
+            "on the disk of one server",
+            "nobody gets them while it is away, and they are gone with its disk",
+            "nats://…?jetstream&durable&replicas=3 on three servers, at the price of a majority's answer",
+        ),
+        (_, replicas) => Advice::good(name, format!("on the disks of {replicas} servers")),
+    })
 }

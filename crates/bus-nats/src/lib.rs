@@ -339,7 +339,14 @@ fn greet(server: &Server) -> Result<(usize, About), ServerError> {
     })?;
     let client = &link.connected().client;
     let info = client.server_info();
-    let told = [("max_payload", info.max_payload.to_string()), ("jetstream", info.jetstream.to_string())];
+    let kept = server.keeping().map_or("nothing", |keeping| if keeping.is_durable { "disk" } else { "memory" });
+    let replicas = server.keeping().map_or(0, |keeping| keeping.replicas);
+    let told = [
+        ("max_payload", info.max_payload.to_string()),
+        ("jetstream", info.jetstream.to_string()),
+        ("kept", kept.to_owned()),
+        ("replicas", replicas.to_string()),
+    ];
     let about = About {
         server: Some("nats-server".to_owned()),
         version: Some(info.version).filter(|version| !version.is_empty()),

@@ -10,13 +10,14 @@ use crate::link::Link;
 use crate::server::{Mechanism, Server};
 
 /// Settings that decide what is kept and what it costs.
-const SETTINGS: [&str; 7] = [
+const SETTINGS: [&str; 8] = [
     "save",
     "appendonly",
     "appendfsync",
     "client-output-buffer-limit",
     "maxmemory",
     "maxmemory-policy",
+    "min-replicas-to-write",
     "slowlog-log-slower-than",
 ];
 

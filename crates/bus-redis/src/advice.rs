@@ -7,7 +7,7 @@ type Look = fn(&About) -> Result<Advice, String>;
 
 /// All that is looked at.
 pub(crate) fn advise(about: &About) -> Vec<Advice> {
-    let looks: [Look; 6] = [snapshots, append_only, subscribers, memory, clients, slow_commands];
+    let looks: [Look; 7] = [snapshots, append_only, replicas, subscribers, memory, clients, slow_commands];
     looks.map(|look| look(about).unwrap_or_else(|why| Advice::unknown("Redis setting", why))).into()
 }
 
@@ -46,6 +46,19 @@ fn append_only(about: &About) -> Result<Advice, String> {
             "a power cut loses up to a second of acknowledged writes, or more if the disk is slow",
             "appendfsync always where that must not be, at the price of the disk's time a write",
         ),
+    })
+}
+
+fn replicas(about: &About) -> Result<Advice, String> {
+    Ok(match about.setting("min-replicas-to-write")? {
+        "0" => Advice::safety(
+            "Redis replicas that must be there",
+            "none",
+            "a server that is cut off from its replicas goes on, and what it takes until it is demoted is lost; so is what \
+             the new master had not got",
+            "min-replicas-to-write 1 and min-replicas-max-lag on servers with replicas: the loss is as long as the lag",
+        ),
+        count => Advice::good("Redis replicas that must be there", count),
     })
 }
 
@@ -140,6 +153,8 @@ mod tests {
                 LATENCY,
                 Ok("synchronised before each reply"),
             ),
+            (&[("min-replicas-to-write", "0")], "Redis replicas that must be there", SAFETY, Ok("none")),
+            (&[("min-replicas-to-write", "1")], "Redis replicas that must be there", None, Ok("1")),
             (&[("maxmemory", "0"), ("maxmemory-policy", "noeviction")], "Redis memory", SAFETY, Ok("without limit")),
             (
                 &[("client-output-buffer-limit", "normal 0 0 0 pubsub 0 0 0")],
