@@ -132,33 +132,6 @@ fn the_end_of_a_queue_that_is_lost_is_told_and_what_is_new_comes() {
     until(|| matches!(bus.waiting("cut"), Ok(Some(0))));
 }
 
-#[test]
-fn an_acknowledgement_that_nobody_answers_is_done_with_or_comes_again() {
-    let _turn = in_turn();
-    let server = KafkaServer::start("", "");
-    let bus = connect(&server);
-    let config = QueueConfig::new(Delivery::AtLeastOnce);
-    let mut pusher = bus.pusher("doubt", &config).unwrap_or_else(|e| panic!("no pusher: {e}"));
-    (0..10).for_each(|stamp| pusher.push(stamp, KIND, b"ours").unwrap());
-    let mut puller = bus.puller("doubt", &config, Wait::Block).unwrap_or_else(|e| panic!("no puller: {e}"));
-    assert_eq!(pull_stamps(&mut *puller, 10).len(), 10);
-
-    halt(server.pid());
-    let told = puller.acknowledge().expect_err("the server stands still");
-    go_on(server.pid());
-    let words = "nobody knows of up to 10 messages";
-    assert!(matches!(&told, ReceiveError::NotAcknowledged(sentence) if sentence.contains(words)), "{told}");
-    until(|| {
-        let pulled = puller.pull(16, &mut |pulled| assert!(pulled.redelivered, "{pulled:?}"));
-        pulled.unwrap_or_else(|e| panic!("{e}"));
-        match puller.acknowledge() {
-            Ok(()) | Err(ReceiveError::NotAcknowledged(_)) => {}
-            Err(other) => panic!("{other}"),
-        }
-        matches!(bus.waiting("doubt"), Ok(Some(0)))
-    });
-}
-
 fn connect(server: &KafkaServer) -> KafkaBus {
     KafkaBus::connect(&server.url()).unwrap_or_else(|e| panic!("{e}"))
 }
