@@ -17,7 +17,7 @@ STATIC := $(shell uname -m)-unknown-linux-musl
 
 # Two measurements at once would measure each other.
 .NOTPARALLEL:
-.PHONY: help demo bench bench-peers peers-page measure figures pages test check lint soak crash-proof bus-proof miri fuzz dist clean
+.PHONY: help demo bench bench-peers peers-page measure figures pages test check lint soak crash-proof bus-proof redis-versions miri fuzz dist clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /make \1\t/p' Makefile | expand -t 18
@@ -99,6 +99,10 @@ crash-proof: ## docs/crash-proof.md: what survives which crash, counted over 10,
 bus-proof: ## docs/bus-proof.md: what is lost or doubled when brokers, publishers and subscribers are killed, counted
 	@scripts/needs $(BUILD) redis-server nats-server rabbitmq-server java mvn
 	scripts/brokers run kafka -- scripts/bus-proof
+
+redis-versions: ## the tests of redis:// against Valkey 9 and Redis 6.2, from their Python packages
+	@scripts/needs $(BUILD)
+	scripts/redis-versions
 
 miri: ## the log's protocol, run by an interpreter that knows the memory model (nightly)
 	@scripts/nightly miri
