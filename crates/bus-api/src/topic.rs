@@ -140,11 +140,17 @@ impl Capabilities {
         if config.max_age_ns.is_none() || self.max_age && config.policy == Policy::Overwrite {
             return Ok(());
         }
-        let remedy = match self.max_age {
-            true => "only a topic that overwrites lets old messages go; use 'overwrite', or no age",
-            false => "use 'overwrite' on redis://…?streams, nats://…?jetstream or kafka://, or no age",
+        let (what, remedy) = match self.max_age {
+            true => (
+                format!("remove messages by their age from a topic whose policy is '{}'", config.policy),
+                "use the policy 'overwrite', or no age",
+            ),
+            false => (
+                "remove messages by their age".to_owned(),
+                "use the policy 'overwrite' on redis://…?streams, nats://…?jetstream or kafka://, or no age",
+            ),
         };
-        Err(ConnectError::Unsupported { transport, what: "remove messages by their age".to_owned(), remedy })
+        Err(ConnectError::Unsupported { transport, what, remedy })
     }
 }
 

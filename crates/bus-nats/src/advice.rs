@@ -8,7 +8,7 @@ pub(crate) fn advise(about: &About) -> Vec<Advice> {
         about.setting("max_payload").map(|bytes| Advice::good("NATS longest message", format!("{bytes} bytes")));
     let mut found = vec![longest.unwrap_or_else(|why| Advice::unknown("NATS longest message", why))];
     found.extend(kept(about));
-    if about.setting("jetstream") == Ok("true") {
+    if about.setting("kept") == Ok("disk") {
         found.push(Advice::safety(
             "NATS sync_interval",
             "not told over the client port; 2 minutes unless the server's file says otherwise",

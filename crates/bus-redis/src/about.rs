@@ -51,6 +51,8 @@ fn ask(server: &Server) -> Result<About, ServerError> {
     let refused = info.as_ref().err().map_or("INFO does not tell", String::as_str);
     let clients = field("connected_clients").ok_or_else(|| refused.to_owned());
     settings.insert("connected_clients", clients);
+    let replicas = field("connected_slaves").ok_or_else(|| refused.to_owned());
+    settings.insert("connected_slaves", replicas);
     let valkey = field("valkey_version");
     // A channel is the same in all databases, a stream is not. Which node of a cluster answers means nothing.
     let identity = field("run_id").filter(|_| !server.is_cluster()).map(|id| match server.mechanism() {

@@ -50,15 +50,16 @@ fn append_only(about: &About) -> Result<Advice, String> {
 }
 
 fn replicas(about: &About) -> Result<Advice, String> {
-    Ok(match about.setting("min-replicas-to-write")? {
-        "0" => Advice::safety(
+    Ok(match (about.setting("min-replicas-to-write")?, about.setting("connected_slaves")) {
+        ("0", Ok("0")) => Advice::good("Redis replicas that must be there", "none, and it has none"),
+        ("0", _) => Advice::safety(
             "Redis replicas that must be there",
             "none",
             "a server that is cut off from its replicas goes on, and what it takes until it is demoted is lost; so is what \
              the new master had not got",
             "min-replicas-to-write 1 and min-replicas-max-lag on servers with replicas: the loss is as long as the lag",
         ),
-        count => Advice::good("Redis replicas that must be there", count),
+        (count, _) => Advice::good("Redis replicas that must be there", count),
     })
 }
 
@@ -154,6 +155,12 @@ mod tests {
                 Ok("synchronised before each reply"),
             ),
             (&[("min-replicas-to-write", "0")], "Redis replicas that must be there", SAFETY, Ok("none")),
+            (
+                &[("min-replicas-to-write", "0"), ("connected_slaves", "0")],
+                "Redis replicas that must be there",
+                None,
+                Ok("none, and it has none"),
+            ),
             (&[("min-replicas-to-write", "1")], "Redis replicas that must be there", None, Ok("1")),
             (&[("maxmemory", "0"), ("maxmemory-policy", "noeviction")], "Redis memory", SAFETY, Ok("without limit")),
             (

@@ -100,7 +100,10 @@ fn open<'a>(
         // As the URLs say it: a server has another identity when it is started again.
         let ends = [address_at(&settings.from, None, &route.from), address_at(&settings.to, None, &route.to)];
         let kept = kept(settings, route, from.as_ref(), ends)?;
-        let outlet = Outlet::open(to.as_ref(), (&settings.to, &route.to), &settings.opening, settings.wait, outside)?;
+        let outlet = Outlet::open(to.as_ref(), (&settings.to, &route.to), &settings.opening, settings.wait)?;
+        if !kept.as_ref().is_some_and(Kept::is_known) {
+            outlet.tell_held(&settings.to, outside);
+        }
         let tail = match (&kept, &outlet.log) {
             (Some(kept), Some(log)) => kept.tail(&log.there, log.next)?,
             _ => Tail::default(),
@@ -139,7 +142,8 @@ fn kept(
 ) -> Result<Option<Kept>, RelayError> {
     let Some(folder) = &settings.resume else { return Ok(None) };
     if !from.capabilities().history {
-        return Err(RelayError::NoHistory(route.from.clone()));
+        let url = without_login(&settings.from).to_owned();
+        return Err(RelayError::NoHistory { topic: route.from.clone(), url });
     }
     Kept::open(folder, &file_name(&route.from, &route.to), ends).map(Some)
 }
@@ -199,6 +203,7 @@ impl Line<'_> {
         let looked = outside.clock.ticks();
         if let Some(gap) = lost.take() {
             onward.take(Event::Gap(gap), looked)?;
+            onward.tell_lost(kept.as_ref());
             if let (Some(kept), Some(log)) = (kept.as_mut().filter(|_| !onward.has_left), onward.log()) {
                 kept.mended(log)?;
             }
@@ -320,6 +325,16 @@ impl Onward<'_> {
     fn log(&self) -> Option<(u64, u64)> {
         let log = self.outlet.log.as_ref()?;
         Some((self.tail.front().unwrap_or(log.next), log.there.identity()))
+    }
+
+    /// The log is shorter than it was, or another one.
+    fn tell_lost(&self, kept: Option<&Kept>) {
+        let Some(file) = kept.map(Kept::file) else { return };
+        (self.outside.tell)(&format!(
+            "'{}' had messages that are not there any more, which is told there as a loss; to carry them again, remove {}, too",
+            self.outlet.topic,
+            file.display()
+        ));
     }
 
     fn drop_too_large(&self, bytes: usize, limit: usize) {

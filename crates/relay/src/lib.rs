@@ -200,7 +200,10 @@ pub enum RelayError {
         reason: ReceiveError,
     },
     /// How far a topic has come cannot be kept.
-    #[error("{} cannot be kept ({reason}); name a folder that you may write: --resume FOLDER", .file.display())]
+    #[error(
+        "{} cannot be kept ({reason}); name a folder that you may write, and of its own: --resume FOLDER",
+        .file.display()
+    )]
     Resume {
         /// In which file.
         file: PathBuf,
@@ -226,9 +229,15 @@ pub enum RelayError {
     },
     /// A topic that keeps nothing cannot be gone on in.
     #[error(
-        "'{0}' keeps no messages there, and cannot be gone on in; leave --resume away, or use a topic with a history"
+        "'{topic}' of {url} keeps no messages, so nobody can go on in it; leave --resume away, or use redis://…?streams, \
+         nats://…?jetstream, kafka://, shm:// or file://"
     )]
-    NoHistory(String),
+    NoHistory {
+        /// Which topic.
+        topic: String,
+        /// Of which bus.
+        url: String,
+    },
     /// A recording cannot be looped at its own times.
     #[error(transparent)]
     Pace(#[from] PaceError),
@@ -249,7 +258,7 @@ impl RelayError {
         match self {
             Self::Taken(_) | Self::OtherFiles(_) | Self::NoDisk(_) | Self::NoRecording { .. } => true,
             Self::Forgets { .. } | Self::Circle(_) | Self::Twice(_) | Self::NoResume(_) => true,
-            Self::NoHistory(_) | Self::ResumeHeld(_) | Self::OtherResume { .. } => true,
+            Self::NoHistory { .. } | Self::ResumeHeld(_) | Self::OtherResume { .. } => true,
             Self::Connect(error) => error.is_usage(),
             _ => false,
         }
@@ -261,7 +270,10 @@ pub fn gap_words(gap: Gap) -> String {
     match gap {
         Gap::Missed(1) => "1 message was missed".to_owned(),
         Gap::Missed(missed) => format!("{missed} messages were missed"),
-        Gap::Reconnected => "the connection was lost and made again; nobody knows what was missed".to_owned(),
+        Gap::Reconnected => {
+            "the connection was lost and made again, or what is there is not what it was; nobody knows what was missed"
+                .to_owned()
+        }
     }
 }
 

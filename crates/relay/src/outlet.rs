@@ -23,6 +23,8 @@ pub(crate) struct Outlet {
 pub(crate) struct Log {
     /// What is there.
     pub there: Reader,
+    /// How many messages it held when it was opened.
+    pub held: u64,
     /// The sequence number of its next message.
     pub next: u64,
 }
@@ -64,33 +66,37 @@ pub(crate) enum Handed {
 }
 
 impl Outlet {
-    /// Opens a topic of the bus of this URL. What a log there holds already is told, for it stays.
+    /// Opens a topic of the bus of this URL.
     pub fn open(
         connection: &dyn Connection,
         (url, topic): (&str, &str),
         opening: &Opening,
         wait: Wait,
-        outside: &Outside<'_>,
     ) -> Result<Self, ConnectError> {
         let usual = connection.capabilities().policies.first().copied().unwrap_or(Policy::Overwrite);
         let policy = opening.policy.unwrap_or(usual);
         let Opening { capacity_bytes, max_age_ns, .. } = *opening;
         let config = TopicConfig { capacity_bytes, max_age_ns, ..TopicConfig::new(policy) };
         let publisher = connection.publisher(topic, &config)?;
-        let held = held(url, topic);
-        if let Some((place, extent)) = held.as_ref().filter(|(_, extent)| !extent.is_empty()) {
-            (outside.tell)(&format!(
-                "'{topic}' of {} was there already: messages go behind its {} messages; to begin anew, first: \
-                 tickpath log rm {place}",
-                without_login(url),
-                extent.end - extent.start
-            ));
-        }
+        let held = held(url, topic).map(|(place, extent)| (place, extent.end - extent.start));
         let look = |place| Reader::open(place, Start::Now, Registration::Unregistered);
         let there = held.as_ref().map(|(place, _)| look(place)).transpose();
         let there = there.map_err(|e| ConnectError::Other(Box::new(e)))?;
-        let log = there.map(|there| Log { next: there.sequence(), there });
+        let log = there.map(|there| Log { next: there.sequence(), held: held.map_or(0, |(_, held)| held), there });
         Ok(Self { topic: topic.to_owned(), log, publisher, wait, is_alone: false })
+    }
+
+    /// Tells what a log holds already, for it stays.
+    pub fn tell_held(&self, url: &str, outside: &Outside<'_>) {
+        if let Some(Log { there, held: held @ 1.., .. }) = &self.log {
+            (outside.tell)(&format!(
+                "'{}' of {} was there already: messages go behind its {held} messages; to begin anew, first: \
+                 tickpath log rm {}",
+                self.topic,
+                without_login(url),
+                there.place()
+            ));
+        }
     }
 
     /// Publishes it, however long that takes.

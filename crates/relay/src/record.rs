@@ -63,7 +63,7 @@ pub fn run(settings: &Settings, meter: &Meter, outside: &Outside<'_>) -> Result<
     let config = Config { segment_bytes: SEGMENT_BYTES, ..Config::journal(place.clone()) };
     let writer = Writer::open(&config, outside.clock.calibration()).map_err(open_error)?;
     let there = Reader::open(place, tickpath_log::Start::Now, Registration::Unregistered)?;
-    let log = Log { next: there.sequence(), there };
+    let log = Log { next: there.sequence(), held: 0, there };
     let tail = kept.as_ref().map_or(Ok(Tail::default()), |kept| kept.tail(&log.there, log.next))?;
     let lost = kept.as_ref().and_then(|kept| kept.lost(&log.there, log.next));
     (outside.tell)(&format!("recording '{topic}' of {} to {place}", without_login(url)));
@@ -93,7 +93,8 @@ pub fn run(settings: &Settings, meter: &Meter, outside: &Outside<'_>) -> Result<
 fn kept(settings: &Settings, connection: &dyn Connection, ends: [String; 2]) -> Result<Option<Kept>, RelayError> {
     let Some(folder) = &settings.resume else { return Ok(None) };
     if !connection.capabilities().history {
-        return Err(RelayError::NoHistory(settings.topic.clone()));
+        let url = without_login(&settings.url).to_owned();
+        return Err(RelayError::NoHistory { topic: settings.topic.clone(), url });
     }
     Kept::open(folder, &settings.topic, ends).map(Some)
 }

@@ -53,7 +53,8 @@ pub fn run(settings: &Settings, meter: &Meter, outside: &Outside<'_>) -> Result<
     if address(url, topic) == place_address(place) {
         return Err(RelayError::Circle(place.to_string()));
     }
-    let outlet = Outlet::open(connect(url)?.as_ref(), (url, topic), &settings.opening, settings.wait, outside)?;
+    let outlet = Outlet::open(connect(url)?.as_ref(), (url, topic), &settings.opening, settings.wait)?;
+    outlet.tell_held(url, outside);
     (outside.tell)(&format!("replaying {place} to '{topic}' of {}", without_login(url)));
     let mut player = Player::new(settings, meter, outside, outlet, first_ns);
     while player.round(&mut Tape::open(settings)?)? && settings.looped {}

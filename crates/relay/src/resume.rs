@@ -71,6 +71,16 @@ impl Kept {
         Ok(Self { file, _lock: lock, ends, place, written: place, written_at: 0 })
     }
 
+    /// Whether it says where the topic has come to.
+    pub fn is_known(&self) -> bool {
+        self.place.is_some()
+    }
+
+    /// The file.
+    pub fn file(&self) -> &Path {
+        &self.file
+    }
+
     /// Where to begin: there, or as it was asked for if it never came anywhere.
     pub fn start(&self, otherwise: Start) -> Start {
         self.place.map_or(otherwise, |place| Start::After(place.token))

@@ -10,7 +10,7 @@ use tickpath_clock::Wait;
 use tickpath_relay::bridge::{Route, Settings, run as bridge};
 use tickpath_relay::{FOREIGN_KIND, Meter, Totals};
 
-use super::place::{OpeningArgs, refused, start};
+use super::place::{OpeningArgs, folder, refused, start};
 use super::watch::{Watch, carried, delays, span};
 use crate::args::bus_url;
 use crate::outcome::Outcome;
@@ -38,8 +38,9 @@ pub struct BridgeArgs {
     #[arg(long, value_name = "now|oldest|SEQ", default_value = "now", value_parser = start)]
     pub start: Start,
     /// Keep in this folder how far each topic has come, and go on there when called again, whatever --start says: nothing
-    /// is skipped or carried twice, also after a crash
-    #[arg(long, value_name = "FOLDER")]
+    /// is skipped or comes to a subscriber twice, also after a crash. What a broker has lost of it since is not carried again:
+    /// for that remove the topic's file there
+    #[arg(long, value_name = "FOLDER", value_parser = folder)]
     pub resume: Option<PathBuf>,
     /// The kind that messages of other programs get, which have neither kind nor stamp: 16 to 255
     #[arg(long, value_name = "KIND", default_value_t = FOREIGN_KIND, value_parser = clap::value_parser!(u8).range(i64::from(FIRST_KIND)..))]

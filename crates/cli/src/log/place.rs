@@ -1,6 +1,6 @@
 //! Which log or topic is meant, and how it is opened.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::Args;
@@ -11,10 +11,19 @@ use tickpath_result::rfc3339;
 
 use crate::args::{Usage, policy, seconds};
 
+/// A folder by its path, or as the URLs of logs on a disk are.
+pub fn folder(text: &str) -> Result<PathBuf, String> {
+    match text.split_once("://") {
+        None => Ok(PathBuf::from(text)),
+        Some(("file", path)) if path.starts_with('/') => Ok(PathBuf::from(path)),
+        Some(_) => Err("use the path of a folder, or file:///FOLDER".to_owned()),
+    }
+}
+
 /// How the topic is opened that a command publishes.
 #[derive(Debug, Clone, Args)]
 pub struct OpeningArgs {
-    /// What a full topic does: overwrite, fail, keep. The transport's usual way if not given
+    /// What a full topic does: overwrite, fail, keep. If not given, keep on redis://…?streams and kafka://, else overwrite
     #[arg(long, value_name = "POLICY", value_parser = policy)]
     pub policy: Option<Policy>,
     /// Bytes that a topic holds before it is full, or lets old messages go; a message can have an eighth of it, all of it

@@ -10,7 +10,7 @@ use tickpath_clock::Wait;
 use tickpath_relay::record::{Settings, run as record};
 use tickpath_relay::{FOREIGN_KIND, Meter};
 
-use super::place::{place, refused, start};
+use super::place::{folder, place, refused, start};
 use super::watch::{Watch, carried, span};
 use crate::args::{bus_url, seconds};
 use crate::print::say;
@@ -43,7 +43,7 @@ pub struct RecordArgs {
     pub start: Start,
     /// Keep in this folder how far the topic has come, and go on there when called again, with --append, whatever --start
     /// says: nothing is skipped or recorded twice, also after a crash
-    #[arg(long, value_name = "FOLDER")]
+    #[arg(long, value_name = "FOLDER", value_parser = folder)]
     pub resume: Option<PathBuf>,
     /// The kind that messages of other programs get, which have neither kind nor stamp: 16 to 255
     #[arg(long, value_name = "KIND", default_value_t = FOREIGN_KIND, value_parser = clap::value_parser!(u8).range(i64::from(FIRST_KIND)..))]

@@ -143,7 +143,12 @@ fn what_cannot_be_gone_on_in_is_refused() {
     let file = folder.path().join("file");
     fs::write(&file, "").expect("the folder is ours");
     let ran = tickpath(&format!("log bridge {url} {url} --topic here=there --resume {}", text(&file)));
-    assert!(ran.code == Some(1) && ran.err.contains("name a folder that you may write"), "{:?} {}", ran.code, ran.err);
+    assert!(
+        ran.code == Some(1) && ran.err.contains("name a folder that you may write, and of its own"),
+        "{:?} {}",
+        ran.code,
+        ran.err
+    );
 }
 
 fn publisher(url: &str) -> Box<dyn Publisher> {
