@@ -49,7 +49,7 @@ fn what_is_published_survives_whoever_leads_its_stream_and_comes_once() {
     let mut publisher = until(|| bus.publisher(TOPIC, &large));
     let mut subscriber = until(|| bus.subscriber(TOPIC, Start::Oldest, Wait::Block));
     let (published, is_over) = (AtomicU64::new(0), AtomicBool::new(false));
-    let mut stamps = Vec::new();
+    let mut came = Came::default();
     std::thread::scope(|scope| {
         let over = Over(&is_over);
         scope.spawn(|| {
@@ -60,7 +60,7 @@ fn what_is_published_survives_whoever_leads_its_stream_and_comes_once() {
         });
         let mut read_until = |what: &str, is_so: &mut dyn FnMut() -> bool| {
             let is_so = (0..600_000).any(|_| {
-                read(&mut *subscriber, &mut stamps);
+                came.read(&mut *subscriber);
                 subscriber.wait(1_000_000);
                 is_so()
             });
@@ -82,13 +82,26 @@ fn what_is_published_survives_whoever_leads_its_stream_and_comes_once() {
     // A few looks more, for what comes twice.
     let mut looks = 0..20;
     for _ in 0..600_000 {
-        read(&mut *subscriber, &mut stamps);
+        came.read(&mut *subscriber);
         subscriber.wait(1_000_000);
-        if stamps.len() as u64 >= count && looks.next().is_none() {
+        if came.stamps.len() as u64 + came.missed >= count && looks.next().is_none() {
             break;
         }
     }
-    assert_eq!(stamps, (0..count).collect::<Vec<_>>(), "all of them, once, in order");
+    let Came { stamps, missed } = came;
+    assert!(stamps.is_sorted_by(|one, next| one < next), "each once, in order");
+    // Version 2.9 may lose what a majority has acknowledged: that is told, and so is what was never there.
+    let absent = count - stamps.len() as u64;
+    println!("{absent} of {count} messages are not there, {missed} are told");
+    assert!(absent <= missed, "{absent} of {count} messages are not there, and {missed} are told");
+}
+
+/// What a subscriber was handed.
+#[derive(Debug, Default)]
+struct Came {
+    stamps: Vec<u64>,
+    /// Messages that were told as missed.
+    missed: u64,
 }
 
 /// Says that it is over, also where a test fails.
@@ -117,16 +130,19 @@ fn publish_surely(publisher: &mut dyn Publisher, stamp: u64) {
     panic!("message {stamp} is not published: {last}");
 }
 
-/// Takes what is there. No message is missing, though a server that has just begun to lead may seem to have come back
-/// with less, and one that starts to keep nothing.
-fn read(subscriber: &mut dyn Subscriber, stamps: &mut Vec<u64>) {
-    let polled = subscriber.poll(64, &mut |event| match event {
-        Event::Message(message) => stamps.push(message.stamp),
-        Event::Gap(Gap::Reconnected) => {}
-        other => panic!("{other:?} behind message {:?}", stamps.last()),
-    });
-    if let Err(error) = polled {
-        assert!(error.to_string().contains("has no JetStream"), "{error}");
+impl Came {
+    /// Takes what is there. A server that has just begun to lead may seem to have come back with less, and one that starts
+    /// to keep nothing.
+    fn read(&mut self, subscriber: &mut dyn Subscriber) {
+        let polled = subscriber.poll(64, &mut |event| match event {
+            Event::Message(message) => self.stamps.push(message.stamp),
+            Event::Gap(Gap::Reconnected) => {}
+            Event::Gap(Gap::Missed(missed)) => self.missed += missed,
+            other => panic!("{other:?} behind message {:?}", self.stamps.last()),
+        });
+        if let Err(error) = polled {
+            assert!(error.to_string().contains("has no JetStream"), "{error}");
+        }
     }
 }
 
