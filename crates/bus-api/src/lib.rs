@@ -45,7 +45,7 @@ pub use gap::{GAP_KIND, Gap};
 pub use mailbox::Mailbox;
 pub use origin::{Numbering, Origin, OriginTracker};
 pub use queue::{Delivery, Pulled, Puller, Pusher, QueueCapabilities, QueueConfig, dead_letter_queue};
-pub use token::{NoToken, ResumeToken, TOKEN_WORDS};
+pub use token::{NoToken, ResumeToken};
 pub use topic::{
     Capabilities, Event, Foreign, Message, Policy, Publisher, PublisherState, Start, Subscriber, TopicConfig,
 };

@@ -14,7 +14,7 @@ use crate::error::ConnectError;
 use crate::origin::{LastSeen, OriginTracker};
 
 /// Words that a transport has for a place.
-pub const TOKEN_WORDS: usize = 4;
+const TOKEN_WORDS: usize = 4;
 
 /// Publishers whose last messages a token knows.
 const PUBLISHERS: usize = 8;

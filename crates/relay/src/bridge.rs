@@ -99,7 +99,8 @@ fn open<'a>(
     for (route, meter) in settings.routes.iter().zip(meters) {
         // As the URLs say it: a server has another identity when it is started again.
         let ends = [address_at(&settings.from, None, &route.from), address_at(&settings.to, None, &route.to)];
-        let kept = kept(settings, route, from.as_ref(), ends)?;
+        let (folder, source) = (settings.resume.as_deref(), (settings.from.as_str(), route.from.as_str()));
+        let kept = Kept::asked(folder, from.as_ref(), source, &file_name(&route.from, &route.to), ends)?;
         let outlet = Outlet::open(to.as_ref(), (&settings.to, &route.to), &settings.opening, settings.wait)?;
         if !kept.as_ref().is_some_and(Kept::is_known) {
             outlet.tell_held(&settings.to, outside);
@@ -131,21 +132,6 @@ fn open<'a>(
         lines.push(Line { subscriber, kept, lost, onward });
     }
     Ok(lines)
-}
-
-/// Where it is kept how far a topic has come, if that is asked for.
-fn kept(
-    settings: &Settings,
-    route: &Route,
-    from: &dyn Connection,
-    ends: [String; 2],
-) -> Result<Option<Kept>, RelayError> {
-    let Some(folder) = &settings.resume else { return Ok(None) };
-    if !from.capabilities().history {
-        let url = without_login(&settings.from).to_owned();
-        return Err(RelayError::NoHistory { topic: route.from.clone(), url });
-    }
-    Kept::open(folder, &file_name(&route.from, &route.to), ends).map(Some)
 }
 
 /// One topic on its way.
@@ -263,10 +249,7 @@ impl Onward<'_> {
         let here = timed.is_of_clock(self.clock).then_some(message.stamp).filter(|_| !is_foreign);
         match self.tail.message(here, kind, payload)? {
             Known::New => {}
-            Known::Published => {
-                self.meter.update(|totals| totals.again += 1);
-                return Ok(());
-            }
+            Known::Published => return Ok(()),
             Known::Differs => (self.outside.tell)(&format!(
                 "'{}' holds other messages behind the place that was kept than those that come: some may be there twice; \
                  to begin anew, remove the log and what --resume keeps",

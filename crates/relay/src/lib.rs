@@ -98,8 +98,6 @@ pub struct Totals {
     pub uncounted: u64,
     /// Messages that a full topic refused at first, and took later.
     pub refused: u64,
-    /// Messages that had been carried already when the carrier was started again, and were not carried twice.
-    pub again: u64,
     /// Messages that had come when the carrier was stopped, and that were not published.
     pub left: u64,
     /// The stamps of the first message and of the last, as UTC, in nanoseconds since the Unix epoch.
@@ -301,7 +299,6 @@ impl Default for Totals {
             missed: 0,
             uncounted: 0,
             refused: 0,
-            again: 0,
             left: 0,
             span_utc_ns: None,
             delays: histogram(),

@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 
 use tickpath_bus::origin::clock_of;
-use tickpath_bus::{Connection, Event, GAP_KIND, Gap, Message, Start, Subscriber, connect};
+use tickpath_bus::{Event, GAP_KIND, Gap, Message, Start, Subscriber, connect};
 use tickpath_clock::{Clock, Wait};
 use tickpath_log::{
     Config, HEADER_BYTES, MAX_PAYLOAD_BYTES, OpenError, Place, Reader, Registration, SEGMENT_HEADER_BYTES, Writer,
@@ -56,7 +56,7 @@ pub fn run(settings: &Settings, meter: &Meter, outside: &Outside<'_>) -> Result<
     }
     let connection = connect(url)?;
     let ends = [address_at(url, None, topic), place_address(place)];
-    let kept = kept(settings, connection.as_ref(), ends)?;
+    let kept = Kept::asked(settings.resume.as_deref(), connection.as_ref(), (url, topic), topic, ends)?;
     let start = kept.as_ref().map_or(settings.start, |kept| kept.start(settings.start));
     let mut subscriber = connection.subscriber(topic, start, settings.wait)?;
     subscriber.carry_on();
@@ -87,16 +87,6 @@ pub fn run(settings: &Settings, meter: &Meter, outside: &Outside<'_>) -> Result<
     let synced = recorder.writer.sync().map_err(|reason| RelayError::Sync { place: place.clone(), reason });
     let kept = recorder.kept.as_mut().map_or(Ok(()), Kept::end);
     ended.and(synced).and(kept)
-}
-
-/// Where it is kept how far the topic has come, if that is asked for.
-fn kept(settings: &Settings, connection: &dyn Connection, ends: [String; 2]) -> Result<Option<Kept>, RelayError> {
-    let Some(folder) = &settings.resume else { return Ok(None) };
-    if !connection.capabilities().history {
-        let url = without_login(&settings.url).to_owned();
-        return Err(RelayError::NoHistory { topic: settings.topic.clone(), url });
-    }
-    Kept::open(folder, &settings.topic, ends).map(Some)
 }
 
 struct Recorder<'a> {
@@ -199,10 +189,7 @@ impl Recorder<'_> {
         let stamp = timed.is_of_clock(clock).then_some(message.stamp).filter(|_| !is_foreign);
         match self.tail.message(stamp, message.kind, message.payload)? {
             Known::New => {}
-            Known::Published => {
-                self.meter.update(|totals| totals.again += 1);
-                return Ok(());
-            }
+            Known::Published => return Ok(()),
             Known::Differs => (self.outside.tell)(&format!(
                 "{} holds other messages behind the place that was kept than those that come: some may be there twice",
                 self.settings.place

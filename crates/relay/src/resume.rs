@@ -13,9 +13,10 @@ use std::fs::{self, File, TryLockError};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-use tickpath_bus::{Gap, ResumeToken, Start};
+use tickpath_bus::{Connection, Gap, ResumeToken, Start};
 use tickpath_clock::Clock;
 use tickpath_log::{Next, Place, ReadError, Reader, Registration};
+use tickpath_result::without_login;
 
 use crate::{Outside, RelayError};
 
@@ -45,9 +46,25 @@ struct Reached {
 }
 
 impl Kept {
+    /// The place of a topic of the bus of this URL, in a file of this name, if one is asked for by its folder.
+    pub fn asked(
+        folder: Option<&Path>,
+        source: &dyn Connection,
+        (url, topic): (&str, &str),
+        name: &str,
+        ends: [String; 2],
+    ) -> Result<Option<Self>, RelayError> {
+        let Some(folder) = folder else { return Ok(None) };
+        if !source.capabilities().history {
+            let url = without_login(url).to_owned();
+            return Err(RelayError::NoHistory { topic: topic.to_owned(), url });
+        }
+        Self::open(folder, name, ends).map(Some)
+    }
+
     /// Reads the file of this name, if it is there, in a folder that is made if it is not. What it says must be of the same
     /// ends.
-    pub fn open(folder: &Path, name: &str, ends: [String; 2]) -> Result<Self, RelayError> {
+    fn open(folder: &Path, name: &str, ends: [String; 2]) -> Result<Self, RelayError> {
         let file = folder.join(name);
         let failed = |reason| RelayError::Resume { file: file.clone(), reason };
         fs::create_dir_all(folder).map_err(failed)?;
