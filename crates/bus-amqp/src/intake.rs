@@ -80,7 +80,13 @@ pub(crate) struct Intake {
 type Binding = Pin<Box<dyn Future<Output = lapin::Result<()>> + Send>>;
 
 /// Ending a consumer, and making another one.
-type Changing = Pin<Box<dyn Future<Output = lapin::Result<Consumer>> + Send>>;
+struct Changing {
+    begun: Pin<Box<dyn Future<Output = lapin::Result<Consumer>> + Send>>,
+    /// The other one. What it is sent waits until the old one has given all.
+    made: Option<Consumer>,
+    /// The old one has given all that it was sent.
+    is_drained: bool,
+}
 
 /// What a subscription is looked after by.
 struct Care {
@@ -187,9 +193,10 @@ impl Intake {
                 return Ok(Some(delivery));
             }
             Poll::Ready(Some(Err(e))) => return Err(e.into()),
-            Poll::Ready(None) if self.changing.is_none() => return Err(ServerError::Closed),
-            // It has given all that it was sent.
-            Poll::Ready(None) => {}
+            Poll::Ready(None) => match &mut self.changing {
+                Some(changing) => changing.is_drained = true,
+                None => return Err(ServerError::Closed),
+            },
         }
         if let Some(consumer) = change_on(&mut self.changing, &mut context)? {
             self.consumer = consumer;
@@ -204,15 +211,13 @@ impl Intake {
     fn change(&mut self, ahead: u16) -> Result<(), ServerError> {
         let (channel, tag) = (self.channel.clone(), self.consumer.tag());
         let queue = self.consumer.queue();
-        self.changing = Some(Box::pin(async move {
+        let begun = Box::pin(async move {
             channel.basic_cancel(tag, BasicCancelOptions::default()).await?;
             consume(channel, queue, ahead).await
-        }));
-        // The first look says to the broker that it is to end.
-        if let Some(consumer) = change_on(&mut self.changing, &mut Context::from_waker(&self.waker))? {
-            self.consumer = consumer;
-        }
-        Ok(())
+        });
+        self.changing = Some(Changing { begun, made: None, is_drained: false });
+        // The first look says to the broker that it is to end. Nothing is drained yet.
+        change_on(&mut self.changing, &mut Context::from_waker(&self.waker)).map(drop)
     }
 
     /// Whether the broker sends nothing more before something is acknowledged.
@@ -360,13 +365,19 @@ fn bind_on(binding: &mut Option<Binding>, context: &mut Context<'_>) -> Result<(
     bound.map_err(ServerError::from)
 }
 
-/// Goes on with a change that has begun. Gives the new consumer once; the old one has given all by then, for it was
-/// looked at before each step.
+/// Goes on with a change that has begun. Gives the new consumer once, when the old one has given all.
 fn change_on(changing: &mut Option<Changing>, context: &mut Context<'_>) -> Result<Option<Consumer>, ServerError> {
-    let Some(begun) = changing else { return Ok(None) };
-    let Poll::Ready(consumed) = begun.poll_unpin(context) else { return Ok(None) };
-    *changing = None;
-    consumed.map(Some).map_err(ServerError::from)
+    let Some(Changing { begun, made, is_drained }) = changing else { return Ok(None) };
+    if made.is_none()
+        && let Poll::Ready(consumed) = begun.poll_unpin(context)
+    {
+        *made = Some(consumed?);
+    }
+    let consumer = if *is_drained { made.take() } else { None };
+    if consumer.is_some() {
+        *changing = None;
+    }
+    Ok(consumer)
 }
 
 /// A queue for this connection alone, with these arguments, bound to the exchange; gives its name.
