@@ -39,8 +39,8 @@
 //! comes to others at once, of one that is silent for too long after that time, and then an acknowledgement says that it
 //! was none. A puller that sleeps looks four times a second for what came back. At most once, a message on its way when the
 //! connection breaks is lost, and what a dropped puller had fetched and not handed over goes back: to the front of a list,
-//! to the end of a stream. One call takes up to [`MAX_PULLED_BYTES`] from a list, and of a stream up to 100 entries, fewer
-//! where those that came last were long, so that they have about as many bytes. Next to a list lie the keys
+//! to the end of a stream. One call takes up to 100 messages, fewer where those that came last were long, so that they have
+//! about [`MAX_PULLED_BYTES`]; at least once from a list never more, but for a longer message alone. Next to a list lie the keys
 //! `{QUEUE}/again`, `{QUEUE}/pullers`, `{QUEUE}/taken/ID` and `{QUEUE}/alive/ID`, in its own slot of a cluster.
 //!
 //! At least once, one message can be given back: it comes to the next puller that looks, which one that sleeps does within
@@ -69,6 +69,7 @@ mod link;
 mod list_at_least_once;
 mod list_at_most_once;
 mod moment;
+mod portion;
 mod puller;
 mod reconnect;
 mod resp;

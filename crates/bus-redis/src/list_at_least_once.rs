@@ -22,11 +22,20 @@ use tickpath_clock::HostClock;
 
 use crate::error::ServerError;
 use crate::link::Link;
-use crate::list_at_most_once::{OURS, check, seconds};
+use crate::list_at_most_once::{check, seconds};
 use crate::moment::Moment;
 use crate::puller::{MAX_PULLED_BYTES, Queue, SHORTEST_SLEEP, message, milliseconds, unique_id};
 use crate::resp::{self, UNEXPECTED};
 use crate::server::TIMEOUT;
+
+/// A function that tells a message of ours, as `wire::decode` does, for scripts of the server.
+pub(crate) const OURS: &str = "
+local function ours(message)
+  local version = string.sub(message, 16, 16)
+  return string.sub(message, 10, 15) == 'tickpt' and string.byte(message, 9) >= 16
+    and (version == '1' or version == '2' and #message >= 40)
+end
+";
 
 /// A function that gives back the newest message that was taken; false if there is none. What another program pushed, and
 /// no puller asked for, lay there only until its puller had seen it: that goes to where it was.

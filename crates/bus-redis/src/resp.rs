@@ -10,7 +10,7 @@ use std::io::Write;
 pub(crate) const MAX_BULK_BYTES: usize = 64 << 20;
 
 /// The longest reply that is taken in whole, in bytes: as many of the longest messages as one answer brings, and some more.
-const MAX_REPLY_BYTES: usize = 68 * (16 << 20);
+const MAX_REPLY_BYTES: usize = 104 * (16 << 20);
 
 /// The longest status or error line, in bytes.
 const MAX_LINE_BYTES: usize = 8 << 10;
@@ -69,15 +69,17 @@ pub(crate) fn message(reply: &[u8]) -> Option<&[u8]> {
 
 /// Appends a command.
 pub(crate) fn command(out: &mut Vec<u8>, parts: &[&str]) {
-    count(out, b'*', parts.len());
-    for part in parts {
-        bulk(out, &[part.as_bytes()]);
-    }
+    front(out, parts, 0);
 }
 
 /// Appends a command up to its last part, which follows by [`bulk`].
 pub(crate) fn head(out: &mut Vec<u8>, parts: &[&str]) {
-    count(out, b'*', parts.len() + 1);
+    front(out, parts, 1);
+}
+
+/// Appends a command up to its last parts, of which so many follow by [`bulk`].
+pub(crate) fn front(out: &mut Vec<u8>, parts: &[&str], follow: usize) {
+    count(out, b'*', parts.len() + follow);
     for part in parts {
         bulk(out, &[part.as_bytes()]);
     }

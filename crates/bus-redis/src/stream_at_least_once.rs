@@ -17,10 +17,11 @@ use tickpath_clock::HostClock;
 use crate::error::ServerError;
 use crate::link::Link;
 use crate::moment::Moment;
+use crate::portion::Portion;
 use crate::puller::{Queue, SHORTEST_SLEEP, message};
 use crate::server::TIMEOUT;
 use crate::stream::{Id, read_reply};
-use crate::stream_group::{Consumer, Portion};
+use crate::stream_group::Consumer;
 
 /// How often a puller that finds nothing looks for what others gave back, in nanoseconds.
 const LOOK_NS: u64 = 100_000_000;

@@ -7,11 +7,12 @@ use tickpath_clock::HostClock;
 
 use crate::error::ServerError;
 use crate::link::Link;
+use crate::portion::Portion;
 use crate::puller::{Queue, message};
 use crate::resp;
 use crate::server::TIMEOUT;
 use crate::stream::{Id, read_reply};
-use crate::stream_group::{Consumer, Portion};
+use crate::stream_group::Consumer;
 
 /// One puller's view.
 pub(crate) struct StreamAtMostOnce {

@@ -18,14 +18,11 @@ use tickpath_clock::HostClock;
 
 use crate::error::ServerError;
 use crate::link::Link;
-use crate::list_at_most_once::OURS;
-use crate::puller::{MAX_PULLED_BYTES, milliseconds, unique_id};
+use crate::list_at_least_once::OURS;
+use crate::puller::{milliseconds, unique_id};
 use crate::resp::{self, Items, Malformed};
 use crate::server::TIMEOUT;
 use crate::stream::{Entry, FIELD, Id, read_entries};
-
-/// The most entries that are asked for at once.
-const MOST_ENTRIES: usize = 100;
 
 /// The group's name.
 const GROUP: &str = "tickpath";
@@ -197,34 +194,10 @@ pub(crate) struct Consumer {
     dead: Option<(NonZeroU32, String)>,
 }
 
-/// How many entries to ask for at once, by the bytes of those that came last: a long one counts at once, shorter ones bit
-/// by bit, and as long as none has come it may be one that fills an answer.
-pub(crate) struct Portion {
-    /// Of an entry as it may come next.
-    bytes: usize,
-}
-
 /// How many messages nobody has taken.
 pub(crate) fn count_waiting(link: &mut Link, queue: &str) -> Result<u64, ServerError> {
     let count = link.ask(&["EVAL", COUNT_WAITING, "1", queue, GROUP, LONG_IDLE_MS], |items| items.integer())?;
     Ok(u64::try_from(count).unwrap_or(0))
-}
-
-impl Portion {
-    /// Of a stream of which nothing has come.
-    pub fn new() -> Self {
-        Self { bytes: MAX_PULLED_BYTES }
-    }
-
-    /// How many to ask for where so many are wanted.
-    pub fn limit(&self, wanted: usize) -> usize {
-        (MAX_PULLED_BYTES / self.bytes.max(1)).clamp(1, MOST_ENTRIES).min(wanted)
-    }
-
-    /// An entry of so many bytes came.
-    pub fn came(&mut self, bytes: usize) {
-        self.bytes = bytes.max(self.bytes - self.bytes.saturating_sub(bytes) / 8);
-    }
 }
 
 impl Consumer {
@@ -374,34 +347,4 @@ fn packed(parts: &[&str]) -> Vec<u8> {
 
 fn is_status(items: &mut Items<'_>) -> Result<(), Malformed> {
     items.status().map(|_| ())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn few_entries_are_asked_for_while_they_are_long() {
-        let mut portion = Portion::new();
-        assert_eq!(portion.limit(1000), 1, "nobody knows how long they are");
-        (0..100).for_each(|_| portion.came(40));
-        assert_eq!((portion.limit(1000), portion.limit(3)), (MOST_ENTRIES, 3));
-        for mebibytes in [1, 4, 16] {
-            portion.came(mebibytes << 20);
-            assert_eq!(portion.limit(1000), (8 / mebibytes).max(1), "one of {mebibytes} MiB came");
-        }
-        portion.came(0);
-        assert_eq!(portion.limit(1000), 1, "one short entry says little");
-    }
-
-    #[test]
-    fn an_answer_of_entries_that_grow_slowly_stays_within_bounds() {
-        let mut portion = Portion::new();
-        for bytes in (0..MAX_PULLED_BYTES).step_by(1000) {
-            let limit = portion.limit(usize::MAX);
-            let is_bounded = limit == 1 || limit * bytes <= MAX_PULLED_BYTES + 1000 * limit;
-            assert!(limit >= 1 && is_bounded, "{limit} of {bytes} bytes");
-            portion.came(bytes);
-        }
-    }
 }
