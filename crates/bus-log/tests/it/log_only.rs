@@ -178,6 +178,21 @@ fn no_permission_is_said_so() {
 }
 
 #[test]
+fn a_folder_that_cannot_be_made_is_named_with_the_reason() {
+    let place = Place::empty();
+    let letter = place.dir.path().join("letter");
+    fs::write(&letter, b"dear").unwrap();
+    for folder in [letter.as_path(), Path::new("/proc/tickpath-no-folder")] {
+        let bus = LogBus::connect(&format!("file://{}", folder.display())).unwrap();
+        let refused = bus.publisher(TOPIC, &TopicConfig::new(Policy::Overwrite)).err().expect("there is no folder");
+        let sentence = refused.to_string();
+        assert!(sentence.starts_with(&format!("file://{}/{TOPIC} cannot be made (", folder.display())), "{sentence}");
+        assert!(sentence.contains("os error") && sentence.contains("name a folder that"), "{sentence}");
+    }
+    assert_eq!(fs::read(&letter).unwrap(), b"dear");
+}
+
+#[test]
 fn a_second_writer_is_told_the_process_of_the_first() {
     let place = Place::empty();
     let mut child = spawn(Role::Publisher, &place.url, TOPIC);

@@ -372,6 +372,8 @@ fn a_call_that_would_go_wrong_is_refused() {
         (format!("log record @/no/such/file ticks {dir}/new"), 2, "/no/such/file cannot be read"),
         (format!("log record redis://h?password=x ticks {dir}/new"), 2, "and not the password"),
         (format!("log record rediss://h:1?ca=/no/such/file ticks {dir}/new"), 2, "/no/such/file"),
+        (format!("log record {shm} ticks /proc/tickpath-new"), 1, "file:///proc/tickpath-new cannot be made ("),
+        (format!("log bridge {shm} file:///proc/tickpath-new --topic ticks"), 1, "tickpath-new/ticks cannot be made"),
         (format!("log record {shm} ticks {dir}/new --start soon"), 2, "now, oldest or a sequence number"),
         (format!("log record {shm} ticks {dir}/new --count 0"), 2, "not in 1.."),
         (format!("log replay {dir}/missing {shm} other"), 1, "does not exist"),
