@@ -31,8 +31,8 @@ pub struct OpeningArgs {
     #[arg(long, value_name = "BYTES", default_value_t = 1 << 20)]
     #[arg(value_parser = clap::value_parser!(u64).range(32_768..=1 << 30))]
     pub capacity: u64,
-    /// Seconds after which a topic that overwrites lets a message go, where the transport can: redis://…?streams,
-    /// nats://…?jetstream, kafka://
+    /// Seconds, 0.1 to 86400, after which a topic that overwrites lets a message go, where the transport can:
+    /// redis://…?streams, nats://…?jetstream, kafka://
     #[arg(long, value_name = "S", value_parser = seconds)]
     pub max_age: Option<f64>,
 }
@@ -60,12 +60,40 @@ pub fn place(log: &str) -> anyhow::Result<Place> {
 /// The same of a log that must be there already.
 pub fn existing(log: &str) -> anyhow::Result<Place> {
     let place = place(log)?;
-    let is_there =
-        || !matches!(Reader::open(&place, Start::Now, Registration::Unregistered), Err(OpenError::NotFound(_)));
-    if place.dir().is_dir() && tickpath_oms::journal::logs(&place)?.is_empty() && !is_there() {
-        anyhow::bail!("'{log}' is a folder in which no log lies; name the folder of a log or of a journal");
+    let opened = Reader::open(&place, Start::Now, Registration::Unregistered);
+    if !matches!(opened, Err(OpenError::NotFound(_))) || !tickpath_oms::journal::logs(&place)?.is_empty() {
+        return Ok(place);
     }
-    Ok(place)
+    match within(&place) {
+        Some(topics) => anyhow::bail!("'{log}' is no log itself; name one of those that lie there: {topics}"),
+        None if place.dir().is_dir() => {
+            anyhow::bail!("'{log}' is a folder in which no log lies; name the folder of a log or of a journal")
+        }
+        None => Ok(place),
+    }
+}
+
+/// The logs that lie in a folder, or whose names begin with a prefix and a point, in words; none if there are none.
+pub fn within(place: &Place) -> Option<String> {
+    /// So many are told by name.
+    const MOST: usize = 8;
+    let mut found: Vec<String> = if place.is_shared_memory() {
+        let prefix = format!("{place}.");
+        let names = Place::all_in_shared_memory().unwrap_or_default();
+        let urls = names.iter().map(|name| format!("shm://{name}"));
+        urls.filter(|url| url.starts_with(&prefix)).collect()
+    } else {
+        let entries = std::fs::read_dir(place.dir()).into_iter().flatten().flatten();
+        entries.map(|entry| Place::folder(entry.path())).filter(Place::exists).map(|log| log.to_string()).collect()
+    };
+    found.sort();
+    let more = found.len().saturating_sub(MOST);
+    found.truncate(MOST);
+    match (found.is_empty(), more) {
+        (true, _) => None,
+        (false, 0) => Some(found.join(", ")),
+        (false, more) => Some(format!("{} and {more} more", found.join(", "))),
+    }
 }
 
 /// A moment, nanoseconds since the Unix epoch, as people read it and to the last digit.

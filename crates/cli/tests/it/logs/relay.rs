@@ -402,6 +402,8 @@ fn a_call_that_would_go_wrong_is_refused() {
         assert!(!sentence.contains("panicked"), "tickpath {line}: {sentence}");
     }
     assert!(!folder.path().join("new").exists(), "a call that is refused makes nothing");
+    let ran = tickpath(&format!("log cat {shm}"));
+    check(&ran, 1, "", &format!("'{shm}' is no log itself; name one of those that lie there: {own}"));
 }
 
 /// Holds an exit code, a word on standard output and one on standard error against what is wanted.
