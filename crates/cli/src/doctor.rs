@@ -46,7 +46,7 @@ pub fn run(args: &Doctor) -> anyhow::Result<Outcome> {
     let mut found = host(&here);
     {
         // Two that measure at once would measure each other.
-        let _turn = Turn::take(false)?;
+        let _turn = Turn::take_to_look(false)?;
         found.push(neighbours(&HostClock::get()?));
         found.push(wake_up(&here));
     }

@@ -9,6 +9,16 @@ use signal_hook::flag;
 /// The exit code of a command that was stopped a second time before it was done.
 const CUT_SHORT: i32 = 1;
 
+/// The exit code of Ctrl-C where there is nothing to end in good order.
+const INTERRUPTED: i32 = 130;
+
+/// As long as this is so, the first signal to end does it at once, whatever else waits for signals.
+pub fn end_on_signals_while(condition: &Arc<AtomicBool>) -> std::io::Result<()> {
+    flag::register_conditional_shutdown(SIGINT, INTERRUPTED, condition.clone())?;
+    flag::register_conditional_default(SIGTERM, condition.clone())?;
+    Ok(())
+}
+
 /// A flag that the first signal to end sets. The second ends the process: what lies on a disk is whole at any moment.
 pub fn stop_on_signals() -> std::io::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));

@@ -15,7 +15,7 @@ use tickpath_log::{Next, OpenError, Place, Reader, Registration, Start};
 use tickpath_relay::gap_words;
 
 use super::fields::{self, Field, Value};
-use super::place::{existing, moment, place};
+use super::place::{awaited, existing, moment, place};
 
 /// How long a following `cat` waits before it looks again.
 const LOOK_NS: u64 = 10_000_000;
@@ -88,7 +88,7 @@ fn open(place: &Place, start: Start, follow: bool) -> Result<Reader, OpenError> 
             opened => return opened,
         }
         if !std::mem::replace(&mut is_told, true) {
-            eprintln!("{place} is not there yet; waiting for its first writer");
+            eprintln!("{}", awaited(place));
         }
         tickpath_clock::sleep_ns(LOOK_NS);
     }

@@ -96,6 +96,23 @@ pub fn within(place: &Place) -> Option<String> {
     }
 }
 
+/// What is said once of a log that is waited for.
+pub fn awaited(place: &Place) -> String {
+    let others = within(place).map(|topics| format!("; what lies there now: {topics}"));
+    format!("{place} is not there yet; waiting for its first writer{}", others.unwrap_or_default())
+}
+
+/// The same of a topic of the bus of this URL; none if it is there, or if that is not known, as on a broker.
+pub fn awaited_topic(url: &str, topic: &str) -> Option<String> {
+    let place = match url.split_once("://")? {
+        ("shm", "") => Place::shared_memory(topic).ok()?,
+        ("shm", prefix) => Place::shared_memory(&format!("{prefix}.{topic}")).ok()?,
+        ("file", folder) => Place::folder(Path::new(folder).join(topic)),
+        _ => return None,
+    };
+    (!place.exists()).then(|| awaited(&place))
+}
+
 /// A moment, nanoseconds since the Unix epoch, as people read it and to the last digit.
 pub fn moment(utc_ns: u64) -> String {
     let seconds = rfc3339(utc_ns);

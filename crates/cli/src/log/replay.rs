@@ -65,7 +65,7 @@ pub fn run(args: &ReplayArgs) -> anyhow::Result<()> {
     let meter = Arc::new(Meter::default());
     let shown = meter.clone();
     let watch = Watch::begin(move || format!("replaying: {}", replayed(&shown.totals())))?;
-    let ended = watch.run(|outside| replay(&settings, &meter, outside))?;
+    let ended = watch.run(&[], |outside| replay(&settings, &meter, outside))?;
     drop(watch);
     let totals = meter.totals();
     if ended.is_ok() || totals.messages > 0 {
