@@ -40,8 +40,8 @@ impl Watch {
     }
 
     /// Runs a carrier with the host's clock, and what it tells on standard error. A carrier says nothing before it is
-    /// connected, and until then a signal ends it at once. Behind its first sentence stands which of its sources, each the
-    /// URL of a bus and a topic, are not there yet.
+    /// connected, and until then a signal ends it at once. Behind its first sentence stands which of its sources, each
+    /// the URL of a bus and a topic, are not there yet.
     pub fn run<T>(&self, sources: &[(&str, &str)], carry: impl FnOnce(&Outside<'_>) -> T) -> anyhow::Result<T> {
         let tell = |sentence: &str| {
             // Before anybody reads it, and presses Ctrl-C.
