@@ -1,5 +1,5 @@
-//! URLs of servers, read the same for every transport. What is in a URL is never in an error, for it may be a password; but
-//! for the names of options.
+//! URLs of servers, read the same for every transport. What is in a URL is never in an error, for it may be a password;
+//! but for the name of an option that cannot be one.
 //!
 //! ```text
 //!   SCHEME://[USER[:PASSWORD]@]HOST[:PORT][,HOST[:PORT]…][/PATH][?OPTION[=VALUE][&OPTION[=VALUE]…]]
