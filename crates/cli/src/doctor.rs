@@ -20,7 +20,7 @@ pub struct Doctor {
     /// is named
     #[arg(value_name = "URL", value_parser = bus_url)]
     pub brokers: Vec<String>,
-    /// Print the remedies of this host as a script, with the GRUB line and a systemd unit for this machine; nothing is changed
+    /// Print the remedies of this host as a script, with the GRUB line and a systemd unit; nothing is changed
     #[arg(long, conflicts_with_all = ["brokers", "json"])]
     pub script: bool,
     /// Write the findings
