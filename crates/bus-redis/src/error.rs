@@ -83,14 +83,14 @@ pub(crate) enum ServerError {
     NoCluster,
     /// No sentinel, though the URL says so.
     #[error(
-        "is no sentinel; leave 'sentinel=NAME' out of the URL, or name the sentinels in place of the server: their usual \
-         port is 26379"
+        "is no sentinel; leave 'sentinel=NAME' out of the URL, or name the sentinels in place of the server: their \
+         usual port is 26379"
     )]
     NoSentinel,
     /// What has the name is none of ours, or was made by the other way to use a server.
     #[error(
-        "has something of another type under this name ({0}); use another name, or, for a queue or topic of Tickpath, the \
-         URL that made it: with '?streams', or without"
+        "has something of another type under this name ({0}); use another name, or, for a queue or topic of Tickpath, \
+         the URL that made it: with '?streams', or without"
     )]
     OtherType(String),
     /// Something else that passes, in its own words.

@@ -3,13 +3,13 @@
 use std::convert::Infallible;
 use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
 
 use clap::Args;
 use tickpath_bus::Policy;
 use tickpath_harness::arrivals::Arrivals;
 use tickpath_harness::proxy::MOST_RTT_MS;
-use tickpath_harness::{Lab, LabError, interruption};
+use tickpath_harness::targets::reach;
+use tickpath_harness::{Lab, LabError};
 use tickpath_result::ResultFile;
 
 /// A mistake in how the command was called: exit code 2.
@@ -145,19 +145,9 @@ pub fn are_targets(urls: &[String]) -> anyhow::Result<()> {
 
 /// Refuses a target that is not there, or that no transport takes. Ctrl-C does not wait for one that does not answer.
 pub fn is_target(url: &str) -> anyhow::Result<()> {
-    const LOOK_NS: u64 = 1_000_000;
-    let target = url.to_owned();
-    let connecting = std::thread::spawn(move || tickpath_bus::connect(&target).map(drop));
-    while !connecting.is_finished() {
-        if interruption().load(Ordering::Relaxed) {
-            return Err(LabError::Interrupted.into());
-        }
-        tickpath_clock::sleep_ns(LOOK_NS);
-    }
-    match connecting.join().expect("a transport does not panic") {
-        Ok(()) => Ok(()),
-        Err(error) if error.is_usage() => Err(Usage(error.to_string()).into()),
-        Err(error) => Err(error.into()),
+    match reach(url) {
+        Err(LabError::Connect(error)) if error.is_usage() => Err(Usage(error.to_string()).into()),
+        reached => Ok(reached?),
     }
 }
 

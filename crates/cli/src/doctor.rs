@@ -10,7 +10,7 @@ use tickpath_doctor::{Finding, Host, State, broker, host, neighbours, script, wa
 use tickpath_harness::targets;
 
 use crate::args::{Usage, bus_url};
-use crate::outcome::Outcome;
+use crate::outcome::{Outcome, end_on_signals};
 use crate::print::say;
 use crate::turn::Turn;
 
@@ -43,10 +43,12 @@ pub fn run(args: &Doctor) -> anyhow::Result<Outcome> {
         say(&script(&here));
         return Ok(Outcome::Good);
     }
+    // It has nothing to save.
+    end_on_signals().context("cannot listen for Ctrl-C")?;
     let mut found = host(&here);
     {
         // Two that measure at once would measure each other.
-        let _turn = Turn::take_to_look(false)?;
+        let _turn = Turn::take(false)?;
         found.push(neighbours(&HostClock::get()?));
         found.push(wake_up(&here));
     }

@@ -9,14 +9,12 @@ use signal_hook::flag;
 /// The exit code of a command that was stopped a second time before it was done.
 const CUT_SHORT: i32 = 1;
 
-/// The exit code of Ctrl-C where there is nothing to end in good order.
-const INTERRUPTED: i32 = 130;
-
-/// As long as this is so, the first signal to end does it at once, whatever else waits for signals.
-pub fn end_on_signals_while(condition: &Arc<AtomicBool>) -> std::io::Result<()> {
-    flag::register_conditional_shutdown(SIGINT, INTERRUPTED, condition.clone())?;
-    flag::register_conditional_default(SIGTERM, condition.clone())?;
-    Ok(())
+/// A flag that is set: until somebody clears it, the first signal ends the process at once, whatever else listens.
+pub fn end_on_signals() -> std::io::Result<Arc<AtomicBool>> {
+    let at_once = Arc::new(AtomicBool::new(true));
+    flag::register_conditional_shutdown(SIGINT, 130, at_once.clone())?;
+    flag::register_conditional_default(SIGTERM, at_once.clone())?;
+    Ok(at_once)
 }
 
 /// A flag that the first signal to end sets. The second ends the process: what lies on a disk is whole at any moment.

@@ -26,16 +26,10 @@ impl Turn {
     /// From then on the first Ctrl-C ends the processes of a run, whom the terminal tells too, and no other run begins; this
     /// one then removes what it made on servers and saves what there is. The second one ends it at once.
     pub fn take(quiet: bool) -> anyhow::Result<Self> {
-        let turn = Self::take_to_look(quiet)?;
-        flag::register_conditional_shutdown(SIGINT, 130, interruption().clone()).context("cannot listen for Ctrl-C")?;
-        flag::register(SIGINT, interruption().clone()).context("cannot listen for Ctrl-C")?;
-        Ok(turn)
-    }
-
-    /// The same for who has nothing to save or to remove: Ctrl-C ends it as ever.
-    pub fn take_to_look(quiet: bool) -> anyhow::Result<Self> {
         // Who may not even read the file of another user goes without.
         let lock = file(&std::env::temp_dir().join(FILE)).map(|file| wait(file, quiet)).transpose()?;
+        flag::register_conditional_shutdown(SIGINT, 130, interruption().clone()).context("cannot listen for Ctrl-C")?;
+        flag::register(SIGINT, interruption().clone()).context("cannot listen for Ctrl-C")?;
         Ok(Self { _lock: lock })
     }
 

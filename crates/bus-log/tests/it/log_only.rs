@@ -9,7 +9,7 @@ use tickpath_bus_api::conformance::{Role, spawn};
 use tickpath_bus_api::{
     ConnectError, Connection, Event, Policy, Publisher, PublisherState, Start, Subscriber, TopicConfig,
 };
-use tickpath_bus_log::LogBus;
+use tickpath_bus_log::{LogBus, absent, within};
 use tickpath_clock::{Clock, HostClock, Wait, sleep_ns};
 
 const TOPIC: &str = "ticks";
@@ -243,6 +243,18 @@ fn a_topic_lies_where_its_url_says() {
         let place = LogBus::connect(url).unwrap().place(topic).unwrap();
         assert_eq!(place.dir(), Path::new(dir), "{url}");
     }
+}
+
+#[test]
+fn what_lies_in_a_folder_is_known_and_what_does_not_yet() {
+    let place = Place::empty();
+    let folder = tickpath_log::Place::folder(place.dir.path());
+    assert!(within(&folder).is_empty());
+    let topic = absent(&place.url, TOPIC).expect("nobody has made it yet");
+    place.publisher();
+    assert_eq!(absent(&place.url, TOPIC), None);
+    assert_eq!(within(&folder), [topic]);
+    assert_eq!(absent("redis://h:1", TOPIC), None, "it is no log");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::Args;
-use tickpath_bus::Policy;
+use tickpath_bus::{Policy, within};
 use tickpath_log::{OpenError, Place, PlaceError, Reader, Registration, Start};
 use tickpath_relay::{Opening, RelayError};
 use tickpath_result::rfc3339;
@@ -64,7 +64,7 @@ pub fn existing(log: &str) -> anyhow::Result<Place> {
     if !matches!(opened, Err(OpenError::NotFound(_))) || !tickpath_oms::journal::logs(&place)?.is_empty() {
         return Ok(place);
     }
-    match within(&place) {
+    match others(&place) {
         Some(topics) => anyhow::bail!("'{log}' is no log itself; name one of those that lie there: {topics}"),
         None if place.dir().is_dir() => {
             anyhow::bail!("'{log}' is a folder in which no log lies; name the folder of a log or of a journal")
@@ -73,44 +73,19 @@ pub fn existing(log: &str) -> anyhow::Result<Place> {
     }
 }
 
-/// The logs that lie in a folder, or whose names begin with a prefix and a point, in words; none if there are none.
-pub fn within(place: &Place) -> Option<String> {
-    /// So many are told by name.
+/// The logs that lie in a folder, or whose names begin with a prefix, in words; none if there are none.
+fn others(place: &Place) -> Option<String> {
     const MOST: usize = 8;
-    let mut found: Vec<String> = if place.is_shared_memory() {
-        let prefix = format!("{place}.");
-        let names = Place::all_in_shared_memory().unwrap_or_default();
-        let urls = names.iter().map(|name| format!("shm://{name}"));
-        urls.filter(|url| url.starts_with(&prefix)).collect()
-    } else {
-        let entries = std::fs::read_dir(place.dir()).into_iter().flatten().flatten();
-        entries.map(|entry| Place::folder(entry.path())).filter(Place::exists).map(|log| log.to_string()).collect()
-    };
-    found.sort();
-    let more = found.len().saturating_sub(MOST);
-    found.truncate(MOST);
-    match (found.is_empty(), more) {
-        (true, _) => None,
-        (false, 0) => Some(found.join(", ")),
-        (false, more) => Some(format!("{} and {more} more", found.join(", "))),
-    }
+    let found = within(place);
+    let told: Vec<String> = found.iter().take(MOST).map(ToString::to_string).collect();
+    let more = if found.len() > MOST { " and more" } else { "" };
+    (!told.is_empty()).then(|| told.join(", ") + more)
 }
 
 /// What is said once of a log that is waited for.
 pub fn awaited(place: &Place) -> String {
-    let others = within(place).map(|topics| format!("; what lies there now: {topics}"));
+    let others = others(place).map(|topics| format!("; what lies there now: {topics}"));
     format!("{place} is not there yet; waiting for its first writer{}", others.unwrap_or_default())
-}
-
-/// The same of a topic of the bus of this URL; none if it is there, or if that is not known, as on a broker.
-pub fn awaited_topic(url: &str, topic: &str) -> Option<String> {
-    let place = match url.split_once("://")? {
-        ("shm", "") => Place::shared_memory(topic).ok()?,
-        ("shm", prefix) => Place::shared_memory(&format!("{prefix}.{topic}")).ok()?,
-        ("file", folder) => Place::folder(Path::new(folder).join(topic)),
-        _ => return None,
-    };
-    (!place.exists()).then(|| awaited(&place))
 }
 
 /// A moment, nanoseconds since the Unix epoch, as people read it and to the last digit.

@@ -8,12 +8,13 @@ use std::time::Duration;
 
 use anyhow::Context;
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
+use tickpath_bus::absent;
 use tickpath_clock::{HostClock, utc_ns};
 use tickpath_relay::{Outside, Totals};
 use tickpath_report::duration;
 
-use super::place::{awaited_topic, moment};
-use crate::outcome::{end_on_signals_while, stop_on_signals};
+use super::place::{awaited, moment};
+use crate::outcome::{end_on_signals, stop_on_signals};
 
 /// Watches over a command, from its start to its end.
 pub struct Watch {
@@ -26,8 +27,7 @@ pub struct Watch {
 impl Watch {
     /// Begins. `status` is asked once a second, if standard error is a terminal.
     pub fn begin(status: impl Fn() -> String + Clone + Send + Sync + 'static) -> anyhow::Result<Self> {
-        let is_connecting = Arc::new(AtomicBool::new(true));
-        end_on_signals_while(&is_connecting).context("cannot listen for Ctrl-C")?;
+        let is_connecting = end_on_signals().context("cannot listen for Ctrl-C")?;
         let stop = stop_on_signals().context("cannot listen for Ctrl-C")?;
         let line = move |_: &ProgressState, out: &mut dyn fmt::Write| {
             // A line that cannot be drawn costs nobody a message.
@@ -48,8 +48,8 @@ impl Watch {
             let is_first = self.is_connecting.swap(false, Ordering::SeqCst);
             self.tell(sentence);
             if is_first {
-                let awaited = sources.iter().filter_map(|(url, topic)| awaited_topic(url, topic));
-                awaited.for_each(|sentence| self.tell(&sentence));
+                let logs = sources.iter().filter_map(|(url, topic)| absent(url, topic));
+                logs.for_each(|log| self.tell(&awaited(&log)));
             }
         };
         Ok(carry(&Outside { clock: HostClock::get()?, stop: &self.stop, tell: &tell }))

@@ -80,6 +80,7 @@ fn ctrl_c_does_not_wait_for_a_broker_that_does_not_answer() {
         vec!["log", "record", &url, "ticks", recording.to_str().unwrap()],
         vec!["log", "bridge", &url, "shm://", "--topic", "ticks"],
         vec!["bench", "pubsub", "--target", &url, "--quiet"],
+        vec!["doctor", &url],
     ] {
         let mut running = start(&words);
         let mut line = None;

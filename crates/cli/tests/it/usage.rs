@@ -202,7 +202,7 @@ fn a_folder_of_logs_is_told_from_a_log() {
     for number in 0..8 {
         journal(&folder.path().join(format!("more-{number}")), &[(RecordKind::Start.code(), start().as_bytes())]);
     }
-    check(&format!("log cat {dir}"), 1, "more-7 and 2 more");
+    check(&format!("log cat {dir}"), 1, "more-7 and more");
 }
 
 #[test]
