@@ -1,4 +1,5 @@
-//! URLs of servers, read the same for every transport. What is in a URL is never in an error: it may be a password.
+//! URLs of servers, read the same for every transport. What is in a URL is never in an error, for it may be a password;
+//! but for the name of an option that cannot be one.
 //!
 //! ```text
 //!   SCHEME://[USER[:PASSWORD]@]HOST[:PORT][,HOST[:PORT]…][/PATH][?OPTION[=VALUE][&OPTION[=VALUE]…]]
@@ -13,6 +14,13 @@ use crate::error::ConnectError;
 /// Options of every transport over TCP, in this order: that TLS is a must, the file of the authorities to trust, and the
 /// files of our own certificate and its key.
 pub const TLS_OPTIONS: [&str; 4] = ["tls", "ca", "cert", "key"];
+
+/// The option that says where a password is. Every transport has it: who connects by a URL puts the password in its
+/// place before the URL is read here.
+pub const PASSWORD_OPTION: &str = "password";
+
+/// The longest name of an option that is none and still told.
+const MOST_NAME_BYTES: usize = 20;
 
 /// A URL, in its parts.
 #[derive(Clone, PartialEq, Eq)]
@@ -164,15 +172,8 @@ fn read_options(options: Option<&str>, known: &[&str]) -> Result<BTreeMap<String
     let Some(options) = options else { return Ok(found) };
     for option in options.split('&') {
         let (name, value) = option.split_once('=').map_or((option, None), |(name, value)| (name, Some(value)));
-        // A name that is none is not repeated: it may be a password that has a '?'.
         if !known.contains(&name) {
-            return Err(match known.is_empty() {
-                true => "behind '?' stands nothing here (in a password, write %3F)".to_owned(),
-                false => format!(
-                    "behind '?' stands something other than {}, with '&' in between (in a password, write %3F)",
-                    known.join(", ")
-                ),
-            });
+            return Err(unknown(name, options, known));
         }
         if value == Some("") {
             return Err(format!("'{name}=' in the URL has no value"));
@@ -182,6 +183,19 @@ fn read_options(options: Option<&str>, known: &[&str]) -> Result<BTreeMap<String
         }
     }
     Ok(found)
+}
+
+/// That an option is none. It is named where it looks like one, and not where it may be of a password that has a '?':
+/// behind that an '@' follows.
+fn unknown(name: &str, options: &str, known: &[&str]) -> String {
+    let is_of_a_name = |byte: u8| byte.is_ascii_alphabetic() || byte == b'-' || byte == b'_';
+    let is_named = (1..=MOST_NAME_BYTES).contains(&name.len()) && name.bytes().all(is_of_a_name);
+    let what = match is_named && !options.contains('@') {
+        true => format!("'{name}' is no option here"),
+        false => "something behind '?' is no option here".to_owned(),
+    };
+    let known = known.join(", ");
+    format!("{what}: there are {known} and {PASSWORD_OPTION}, with '&' in between (in a password, write %3F)")
 }
 
 /// The text behind `%20` and its like.
@@ -250,6 +264,9 @@ mod tests {
             "x://:what?secret@a:1",
             "x://:secret@a?stream",
             "x://:secret@a?streams&streams",
+            "x://ann:12?secret@a:1",
+            "x://ann:12?streams&secret@a:1",
+            "x://a?strem=secret",
             "x://:secret@a?ca=",
             "x://:secret@a?",
         ] {
@@ -262,6 +279,21 @@ mod tests {
         }
         let shown = format!("{:?}", parse("x://ann:secret@a").unwrap());
         assert!(!shown.contains("secret") && !shown.contains("ann"), "{shown}");
+    }
+
+    #[test]
+    fn what_is_no_option_is_named_unless_it_may_be_a_password() {
+        for (url, told) in [
+            ("x://ann:p@a?strem", "'strem' is no option here: there are streams, tls, ca, cert, key and password"),
+            ("x://a?tls&streams-=1", "'streams-' is no option here: there are streams"),
+            ("x://ann:12?strem@a", "something behind '?' is no option here: there are streams"),
+            ("x://a?tls&", "something behind '?' is no option here"),
+            ("x://a?p4ssword", "something behind '?' is no option here"),
+            ("x://a?streamsstreamsstreamsstreams", "something behind '?' is no option here"),
+        ] {
+            let refused = parse(url).unwrap_err().to_string();
+            assert!(refused.starts_with(told) && refused.ends_with(FORM), "{url}: {refused}");
+        }
     }
 
     #[test]

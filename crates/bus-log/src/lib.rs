@@ -109,6 +109,27 @@ impl LogBus {
     }
 }
 
+/// The log of a topic of the bus of this URL, where it is one that is not there yet.
+pub fn absent(url: &str, topic: &str) -> Option<Place> {
+    let place = LogBus::connect(url).ok()?.place(topic).ok()?;
+    (!place.exists()).then_some(place)
+}
+
+/// The logs that lie in a folder, or in shared memory under its name and a point, in the order of their names.
+pub fn within(place: &Place) -> Vec<Place> {
+    let mut found: Vec<Place> = if place.is_shared_memory() {
+        let prefix = format!("{place}.");
+        let names = Place::all_in_shared_memory().unwrap_or_default();
+        let logs = names.iter().filter_map(|name| Place::shared_memory(name).ok());
+        logs.filter(|log| log.to_string().starts_with(&prefix)).collect()
+    } else {
+        let entries = std::fs::read_dir(place.dir()).into_iter().flatten().flatten();
+        entries.map(|entry| Place::folder(entry.path())).filter(Place::exists).collect()
+    };
+    found.sort_by(|one, other| one.dir().cmp(other.dir()));
+    found
+}
+
 impl Connection for LogBus {
     fn capabilities(&self) -> Capabilities {
         Capabilities {

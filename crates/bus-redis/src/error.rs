@@ -78,6 +78,21 @@ pub(crate) enum ServerError {
     /// It is a node of a cluster, and another one has what was asked for.
     #[error("is one of a cluster, and another of its servers has this name ({0}); write '?cluster' in the URL")]
     Moved(String),
+    /// No cluster, though the URL says so.
+    #[error("is no node of a cluster; leave 'cluster' out of the URL")]
+    NoCluster,
+    /// No sentinel, though the URL says so.
+    #[error(
+        "is no sentinel; leave 'sentinel=NAME' out of the URL, or name the sentinels in place of the server: their \
+         usual port is 26379"
+    )]
+    NoSentinel,
+    /// What has the name is none of ours, or was made by the other way to use a server.
+    #[error(
+        "has something of another type under this name ({0}); use another name, or, for a queue or topic of Tickpath, \
+         the URL that made it: with '?streams', or without"
+    )]
+    OtherType(String),
     /// Something else that passes, in its own words.
     #[error("does not take it now ({0}); try again, and look into its log")]
     NotNow(String),
@@ -129,6 +144,7 @@ impl ServerError {
             // Too few replicas, a cluster that moves or has lost a part, a failover.
             Some("NOREPLICAS" | "TRYAGAIN" | "CLUSTERDOWN" | "UNBLOCKED" | "INPROG") => Self::NotNow(line),
             Some("MOVED" | "ASK") => Self::Moved(line),
+            Some("WRONGTYPE") => Self::OtherType(line),
             Some("NOGROUP") => Self::NoQueue(line),
             Some("FOREIGN") => Self::Foreign,
             Some("ERR") if line.contains("max number of clients") => Self::Crowded,
@@ -151,6 +167,15 @@ impl ServerError {
     pub fn in_cluster(self) -> Self {
         match self {
             Self::Moved(line) => Self::NotNow(line),
+            other => other,
+        }
+    }
+
+    /// What it means of a server that was asked what only nodes of a cluster, or only sentinels, know. One that has the
+    /// command and refuses it for want of a right says so itself.
+    pub fn of_another_kind(self, meant: Self) -> Self {
+        match self {
+            Self::Refused(line) if line.starts_with("ERR ") => meant,
             other => other,
         }
     }
@@ -196,6 +221,9 @@ impl ServerError {
             | Self::Login
             | Self::NoLogin
             | Self::NoMaster(_)
+            | Self::NoCluster
+            | Self::NoSentinel
+            | Self::OtherType(_)
             | Self::Foreign
             | Self::Moved(_)
             | Self::NotAcknowledged(_)
@@ -270,6 +298,21 @@ mod tests {
     }
 
     #[test]
+    fn who_does_not_know_a_command_of_clusters_or_sentinels_is_none() {
+        for (line, cluster, sentinel) in [
+            ("ERR This instance has cluster support disabled", "leave 'cluster' out", "leave 'sentinel=NAME' out"),
+            ("ERR unknown command 'SENTINEL', with args", "leave 'cluster' out", "leave 'sentinel=NAME' out"),
+            ("NOPERM this user has no permissions to run the 'cluster|slots' command", "NOPERM", "NOPERM"),
+            ("LOADING Redis is loading the dataset in memory", "loading", "loading"),
+        ] {
+            for (meant, word) in [(ServerError::NoCluster, cluster), (ServerError::NoSentinel, sentinel)] {
+                let sentence = ServerError::from_line(line.as_bytes()).of_another_kind(meant).to_string();
+                assert!(sentence.contains(word), "{line}: {sentence}");
+            }
+        }
+    }
+
+    #[test]
     fn error_lines_become_sentences_and_pass_or_do_not() {
         for (line, word, may_pass) in [
             ("WRONGPASS invalid username-password pair or user is disabled.", "refused the user name", false),
@@ -294,7 +337,7 @@ mod tests {
             ("NOGROUP No such key 'x' or consumer group 'tickpath'", "pull again", true),
             ("UNBLOCKED the stream key no longer exists", "does not take it now", true),
             ("NOPERM this user has no permissions to access the 'x' channel", "NOPERM", false),
-            ("WRONGTYPE Operation against a key holding the wrong kind of value", "WRONGTYPE", false),
+            ("WRONGTYPE Operation against a key holding the wrong kind of value", "use another name", false),
             // In a script, of a server of version 6.2.
             ("ERR Error running script (call to f_1): @user_script:3: OOM command not allowed", "maxmemory", true),
             (
@@ -302,7 +345,7 @@ mod tests {
                 "is a replica",
                 true,
             ),
-            ("ERR Error running script (call to f_1): @user_script:3: WRONGTYPE Operation", "WRONGTYPE", false),
+            ("ERR Error running script (call to f_1): @user_script:3: WRONGTYPE Operation", "with '?streams'", false),
         ] {
             let error = ServerError::from_line(line.as_bytes());
             let sentence = error.to_string();

@@ -127,14 +127,15 @@ impl Link {
             let (host, port) = (text(items.bulk()?), text(items.bulk()?));
             Ok(Some(Address::Tcp { host, port: port.parse().map_err(|_| UNEXPECTED)? }))
         });
-        place?.ok_or_else(|| ServerError::NoMaster(master.to_owned()))
+        let place = place.map_err(|e| e.of_another_kind(ServerError::NoSentinel))?;
+        place.ok_or_else(|| ServerError::NoMaster(master.to_owned()))
     }
 
     /// Asks a node of a cluster which one is the master of a slot.
     fn node_of(server: &Server, node: &Address, slot: u16) -> Result<Address, ServerError> {
         let mut link = Self::login(server, node)?;
-        let place = link.ask(&["CLUSTER", "SLOTS"], |items| read_place(items, slot))?;
-        match place {
+        let place = link.ask(&["CLUSTER", "SLOTS"], |items| read_place(items, slot));
+        match place.map_err(|e| e.of_another_kind(ServerError::NoCluster))? {
             Some((host, port)) => Ok(place_of(node, host, port)),
             None => Err(ServerError::NotNow(format!("no node of the cluster has the slot {slot}"))),
         }

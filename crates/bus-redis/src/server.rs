@@ -23,8 +23,8 @@ pub(crate) const PORT: u16 = 6379;
 const SENTINEL_PORT: u16 = 26379;
 
 /// What a URL of this transport looks like.
-const FORM: &str = "use redis://[USER:PASSWORD@]HOST:PORT[,HOST:PORT][/DATABASE][?streams][&tls][&cluster] or \
-                    redis+unix:///PATH/TO/SOCKET[?streams]";
+const FORM: &str = "use redis://[USER:PASSWORD@]HOST:PORT[,HOST:PORT][/DATABASE][?streams][&tls][&cluster]\
+                    [&sentinel=NAME] or redis+unix:///PATH/TO/SOCKET[?streams]";
 
 /// The longest path that a Unix socket can have, in bytes.
 const MAX_PATH_BYTES: usize = 107;

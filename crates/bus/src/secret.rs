@@ -10,9 +10,7 @@
 //! Of a file its first line counts.
 
 use tickpath_bus_api::ConnectError;
-
-/// The option that says where a password is.
-const OPTION: &str = "password";
+use tickpath_bus_api::url::PASSWORD_OPTION;
 
 /// The URL that is meant, whole. One that holds everything itself stays as it is.
 pub fn resolve(text: &str) -> Result<String, ConnectError> {
@@ -29,7 +27,7 @@ pub fn resolve(text: &str) -> Result<String, ConnectError> {
 /// Puts the password to where it belongs, if the URL says where to find it.
 fn with_password(url: String) -> Result<String, ConnectError> {
     let Some((place, options)) = url.split_once('?') else { return Ok(url) };
-    let is_ours = |option: &&str| option.split_once('=').is_some_and(|(name, _)| name == OPTION);
+    let is_ours = |option: &&str| option.split('=').next() == Some(PASSWORD_OPTION);
     let Some(option) = options.split('&').find(is_ours) else { return Ok(url) };
     let password = match option.split_once('=').and_then(|(_, source)| source.split_once(':')) {
         Some(("env", name)) => variable(name)?,
@@ -106,6 +104,7 @@ mod tests {
             ("env:TICKPATH_TEST_NOT_SET", "TICKPATH_TEST_NOT_SET"),
             ("@/no/such/file", "/no/such/file"),
             ("redis://h?password=secret", "env:NAME or file:PATH"),
+            ("redis://h?streams&password", "env:NAME or file:PATH"),
             ("redis://h?password=file:/no/such/file", "/no/such/file"),
             ("redis://ann:secret@h?password=file:/dev/null", "nothing in its first line"),
         ] {

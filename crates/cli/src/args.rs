@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use tickpath_bus::Policy;
-use tickpath_harness::Lab;
 use tickpath_harness::arrivals::Arrivals;
 use tickpath_harness::proxy::MOST_RTT_MS;
+use tickpath_harness::targets::reach;
+use tickpath_harness::{Lab, LabError};
 use tickpath_result::ResultFile;
 
 /// A mistake in how the command was called: exit code 2.
@@ -142,12 +143,11 @@ pub fn are_targets(urls: &[String]) -> anyhow::Result<()> {
     urls.iter().try_for_each(|url| is_target(url))
 }
 
-/// Refuses a target that is not there, or that no transport takes.
+/// Refuses a target that is not there, or that no transport takes. Ctrl-C does not wait for one that does not answer.
 pub fn is_target(url: &str) -> anyhow::Result<()> {
-    match tickpath_bus::connect(url) {
-        Ok(_) => Ok(()),
-        Err(error) if error.is_usage() => Err(Usage(error.to_string()).into()),
-        Err(error) => Err(error.into()),
+    match reach(url) {
+        Err(LabError::Connect(error)) if error.is_usage() => Err(Usage(error.to_string()).into()),
+        reached => Ok(reached?),
     }
 }
 
@@ -187,8 +187,8 @@ pub fn positive(text: &str) -> Result<f64, String> {
 }
 
 pub fn seconds(text: &str) -> Result<f64, String> {
-    let number: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
-    if (0.1..=86_400.0).contains(&number) { Ok(number) } else { Err("use 0.1 to 86400 seconds".to_owned()) }
+    let number = text.parse::<f64>().ok().filter(|number| (0.1..=86_400.0).contains(number));
+    number.ok_or_else(|| "use 0.1 to 86400 seconds, a number without a unit: 600 for ten minutes".to_owned())
 }
 
 pub fn policy(text: &str) -> Result<Policy, String> {
@@ -198,8 +198,8 @@ pub fn policy(text: &str) -> Result<Policy, String> {
 
 /// A round trip of our own making, in milliseconds.
 pub fn rtt(text: &str) -> Result<f64, String> {
-    let number: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
-    if (0.0..=MOST_RTT_MS).contains(&number) { Ok(number) } else { Err(format!("use 0 to {MOST_RTT_MS} milliseconds")) }
+    let number = text.parse::<f64>().ok().filter(|number| (0.0..=MOST_RTT_MS).contains(number));
+    number.ok_or_else(|| format!("use 0 to {MOST_RTT_MS} milliseconds, a number without a unit"))
 }
 
 pub fn size(text: &str) -> Result<usize, String> {

@@ -10,7 +10,7 @@ use tickpath_doctor::{Finding, Host, State, broker, host, neighbours, script, wa
 use tickpath_harness::targets;
 
 use crate::args::{Usage, bus_url};
-use crate::outcome::Outcome;
+use crate::outcome::{Outcome, end_on_signals};
 use crate::print::say;
 use crate::turn::Turn;
 
@@ -20,7 +20,7 @@ pub struct Doctor {
     /// is named
     #[arg(value_name = "URL", value_parser = bus_url)]
     pub brokers: Vec<String>,
-    /// Print the remedies as a script, with the GRUB line and a systemd unit for this machine; nothing is changed
+    /// Print the remedies of this host as a script, with the GRUB line and a systemd unit; nothing is changed
     #[arg(long, conflicts_with_all = ["brokers", "json"])]
     pub script: bool,
     /// Write the findings
@@ -43,6 +43,8 @@ pub fn run(args: &Doctor) -> anyhow::Result<Outcome> {
         say(&script(&here));
         return Ok(Outcome::Good);
     }
+    // It has nothing to save.
+    end_on_signals().context("cannot listen for Ctrl-C")?;
     let mut found = host(&here);
     {
         // Two that measure at once would measure each other.
@@ -78,7 +80,7 @@ fn text(found: &[Finding]) -> String {
             out += &paragraph("    do:  ", &finding.remedy);
         }
     }
-    out += "\nNothing was changed. tickpath doctor --script prints the remedies as a script.\n";
+    out += "\nNothing was changed. tickpath doctor --script prints the remedies of this host as a script.\n";
     out
 }
 

@@ -9,6 +9,14 @@ use signal_hook::flag;
 /// The exit code of a command that was stopped a second time before it was done.
 const CUT_SHORT: i32 = 1;
 
+/// A flag that is set: until somebody clears it, the first signal ends the process at once, whatever else listens.
+pub fn end_on_signals() -> std::io::Result<Arc<AtomicBool>> {
+    let at_once = Arc::new(AtomicBool::new(true));
+    flag::register_conditional_shutdown(SIGINT, 130, at_once.clone())?;
+    flag::register_conditional_default(SIGTERM, at_once.clone())?;
+    Ok(at_once)
+}
+
 /// A flag that the first signal to end sets. The second ends the process: what lies on a disk is whole at any moment.
 pub fn stop_on_signals() -> std::io::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));

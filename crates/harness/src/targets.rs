@@ -1,7 +1,16 @@
 //! The targets that a bench takes when none is named, the log and every broker that the environment tells of; and what
 //! a run leaves on one: nothing.
 
+use std::sync::atomic::Ordering;
+
 use tickpath_bus::{TRANSPORTS, Transport, connect, transport};
+use tickpath_clock::sleep_ns;
+
+use crate::error::LabError;
+use crate::lab::interruption;
+
+/// The pause between two looks for a Ctrl-C.
+const LOOK_NS: u64 = 1_000_000;
 
 /// Each transport that has a server, and the variable in which `scripts/brokers` tells where one listens.
 fn servers() -> impl Iterator<Item = (String, &'static Transport)> {
@@ -31,6 +40,19 @@ pub fn missing() -> Option<String> {
             gone.join(", ")
         )
     })
+}
+
+/// Connects to a target, and lets it go again. A Ctrl-C does not wait for one that does not answer.
+pub fn reach(target: &str) -> Result<(), LabError> {
+    let target = target.to_owned();
+    let connecting = std::thread::spawn(move || connect(&target).map(drop));
+    while !connecting.is_finished() {
+        if interruption().load(Ordering::Relaxed) {
+            return Err(LabError::Interrupted);
+        }
+        sleep_ns(LOOK_NS);
+    }
+    Ok(connecting.join().expect("a transport does not panic")?)
 }
 
 /// Whether a target is a log, in memory or on a disk.

@@ -109,6 +109,14 @@ pub enum OpenError {
     /// All cursors are taken.
     #[error("{0} has 256 registered readers already; stop one, or read an 'overwrite' topic without registering")]
     TooManyReaders(Place),
+    /// It cannot be made where it was to lie.
+    #[error("{place} cannot be made ({reason}); {}", other_folder(.place))]
+    Folder {
+        /// Which log.
+        place: Place,
+        /// What the operating system says.
+        reason: io::Error,
+    },
     /// Not allowed.
     #[error("no permission for {place} ({reason}); its owner decides with the mode it makes it with")]
     Permission {
@@ -151,6 +159,23 @@ impl OpenError {
             }
             _ => Self::Io { place, reason },
         }
+    }
+
+    /// The same where the folder of a log was to be made: what is missing or not allowed then is not the log.
+    pub(crate) fn no_folder(place: &Place, reason: io::Error) -> Self {
+        match reason.raw_os_error() {
+            Some(libc::ENOSPC | libc::EDQUOT) => Self::from_io(place, 0, reason),
+            _ => Self::Folder { place: place.clone(), reason },
+        }
+    }
+}
+
+/// What to do where a log's folder cannot be made.
+#[cfg(not(loom))]
+fn other_folder(place: &Place) -> &'static str {
+    match place.is_shared_memory() {
+        true => "remove what has its name in /dev/shm, or use another name",
+        false => "name a folder that this user may make, with no file in the way",
     }
 }
 

@@ -212,7 +212,7 @@ pub(crate) fn create_folder(config: &Config) -> Result<(), OpenError> {
         .recursive(true)
         .mode(config.mode | search)
         .create(config.place.dir())
-        .map_err(|e| OpenError::from_io(&config.place, 0, e))
+        .map_err(|e| OpenError::no_folder(&config.place, e))
 }
 
 fn create_data(place: &Place, shape: &Shape, bytes: u64, mode: u32) -> io::Result<File> {

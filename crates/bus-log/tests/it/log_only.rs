@@ -9,7 +9,7 @@ use tickpath_bus_api::conformance::{Role, spawn};
 use tickpath_bus_api::{
     ConnectError, Connection, Event, Policy, Publisher, PublisherState, Start, Subscriber, TopicConfig,
 };
-use tickpath_bus_log::LogBus;
+use tickpath_bus_log::{LogBus, absent, within};
 use tickpath_clock::{Clock, HostClock, Wait, sleep_ns};
 
 const TOPIC: &str = "ticks";
@@ -178,6 +178,21 @@ fn no_permission_is_said_so() {
 }
 
 #[test]
+fn a_folder_that_cannot_be_made_is_named_with_the_reason() {
+    let place = Place::empty();
+    let letter = place.dir.path().join("letter");
+    fs::write(&letter, b"dear").unwrap();
+    for folder in [letter.as_path(), Path::new("/proc/tickpath-no-folder")] {
+        let bus = LogBus::connect(&format!("file://{}", folder.display())).unwrap();
+        let refused = bus.publisher(TOPIC, &TopicConfig::new(Policy::Overwrite)).err().expect("there is no folder");
+        let sentence = refused.to_string();
+        assert!(sentence.starts_with(&format!("file://{}/{TOPIC} cannot be made (", folder.display())), "{sentence}");
+        assert!(sentence.contains("os error") && sentence.contains("name a folder that"), "{sentence}");
+    }
+    assert_eq!(fs::read(&letter).unwrap(), b"dear");
+}
+
+#[test]
 fn a_second_writer_is_told_the_process_of_the_first() {
     let place = Place::empty();
     let mut child = spawn(Role::Publisher, &place.url, TOPIC);
@@ -228,6 +243,18 @@ fn a_topic_lies_where_its_url_says() {
         let place = LogBus::connect(url).unwrap().place(topic).unwrap();
         assert_eq!(place.dir(), Path::new(dir), "{url}");
     }
+}
+
+#[test]
+fn what_lies_in_a_folder_is_known_and_what_does_not_yet() {
+    let place = Place::empty();
+    let folder = tickpath_log::Place::folder(place.dir.path());
+    assert!(within(&folder).is_empty());
+    let topic = absent(&place.url, TOPIC).expect("nobody has made it yet");
+    place.publisher();
+    assert_eq!(absent(&place.url, TOPIC), None);
+    assert_eq!(within(&folder), [topic]);
+    assert_eq!(absent("redis://h:1", TOPIC), None, "it is no log");
 }
 
 #[test]

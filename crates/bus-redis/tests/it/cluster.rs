@@ -215,6 +215,20 @@ fn who_does_not_ask_for_a_cluster_is_told_how() {
     assert!(!refused.may_pass() && refused.to_string().contains("write '?cluster' in the URL"), "{refused}");
 }
 
+#[test]
+fn a_server_that_is_no_node_and_no_sentinel_is_said_so() {
+    let server = RedisServer::start(&[]);
+    let bus = RedisBus::connect(&format!("{}?streams&cluster", server.url())).unwrap();
+    let opened = bus.subscriber(TOPIC, Start::Oldest, Wait::Block).err().map(|e| e.to_string());
+    let asked = bus.waiting(TOPIC).err().map(|e| e.to_string());
+    for refused in [opened, asked] {
+        let refused = refused.expect("it is no cluster");
+        assert!(refused.contains("is no node of a cluster; leave 'cluster' out of the URL"), "{refused}");
+    }
+    let refused = RedisBus::connect(&format!("{}?sentinel=mine", server.url())).unwrap_err().to_string();
+    assert!(refused.contains("is no sentinel; leave 'sentinel=NAME' out of the URL"), "{refused}");
+}
+
 fn publisher(bus: &RedisBus, topic: &str) -> Box<dyn Publisher> {
     let policy = bus.capabilities().policies[0];
     bus.publisher(topic, &TopicConfig::new(policy)).unwrap_or_else(|e| panic!("{e}"))

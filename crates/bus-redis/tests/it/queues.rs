@@ -332,6 +332,7 @@ fn what_is_no_queue_is_left_alone() {
         ];
         for refusal in refusals {
             assert!(refusal.starts_with(&bench.server.url()) && refusal.contains("WRONGTYPE"), "{bench}: {refusal}");
+            assert!(refusal.contains("use another name"), "{bench}: {refusal}");
         }
         assert_eq!(redis::cmd("GET").arg(QUEUE).query::<String>(&mut client).unwrap(), "mine");
     }

@@ -158,6 +158,7 @@ fn what_is_no_stream_is_left_alone() {
     ];
     for refusal in refusals {
         assert!(refusal.starts_with(&server.url()) && refusal.contains("WRONGTYPE"), "{refusal}");
+        assert!(refusal.contains("use another name"), "{refusal}");
     }
     assert_eq!(redis::cmd("GET").arg(TOPIC).query::<String>(&mut client).unwrap(), "mine");
 }

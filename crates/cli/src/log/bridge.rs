@@ -66,7 +66,8 @@ pub fn run(args: &BridgeArgs) -> anyhow::Result<Outcome> {
     let meters: Arc<Vec<Meter>> = Arc::new(args.topic.iter().map(|_| Meter::default()).collect());
     let (shown, routes) = (meters.clone(), args.topic.clone());
     let watch = Watch::begin(move || status(&routes, &shown))?;
-    let ended = watch.run(|outside| bridge(&settings, &meters, outside))?;
+    let sources: Vec<(&str, &str)> = args.topic.iter().map(|route| (args.from.as_str(), route.from.as_str())).collect();
+    let ended = watch.run(&sources, |outside| bridge(&settings, &meters, outside))?;
     drop(watch);
     let all: Vec<Totals> = meters.iter().map(Meter::totals).collect();
     if ended.is_ok() || all.iter().any(|totals| totals.messages > 0) {

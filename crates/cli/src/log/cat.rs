@@ -15,7 +15,7 @@ use tickpath_log::{Next, OpenError, Place, Reader, Registration, Start};
 use tickpath_relay::gap_words;
 
 use super::fields::{self, Field, Value};
-use super::place::{moment, place};
+use super::place::{awaited, existing, moment, place};
 
 /// How long a following `cat` waits before it looks again.
 const LOOK_NS: u64 = 10_000_000;
@@ -43,7 +43,8 @@ pub struct CatArgs {
 
 pub fn run(args: &CatArgs) -> anyhow::Result<()> {
     let start = args.from.map_or(Start::Oldest, Start::Sequence);
-    let mut log = open(&place(&args.log)?, start, args.follow)?;
+    let place = if args.follow { place(&args.log)? } else { existing(&args.log)? };
+    let mut log = open(&place, start, args.follow)?;
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     let (mut left, mut payload) = (args.count.unwrap_or(u64::MAX), Vec::new());
     while left > 0 {
@@ -87,7 +88,7 @@ fn open(place: &Place, start: Start, follow: bool) -> Result<Reader, OpenError> 
             opened => return opened,
         }
         if !std::mem::replace(&mut is_told, true) {
-            eprintln!("{place} is not there yet; waiting for its first writer");
+            eprintln!("{}", awaited(place));
         }
         tickpath_clock::sleep_ns(LOOK_NS);
     }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::Args;
-use tickpath_bus::Policy;
+use tickpath_bus::{Policy, within};
 use tickpath_log::{OpenError, Place, PlaceError, Reader, Registration, Start};
 use tickpath_relay::{Opening, RelayError};
 use tickpath_result::rfc3339;
@@ -31,8 +31,8 @@ pub struct OpeningArgs {
     #[arg(long, value_name = "BYTES", default_value_t = 1 << 20)]
     #[arg(value_parser = clap::value_parser!(u64).range(32_768..=1 << 30))]
     pub capacity: u64,
-    /// Seconds after which a topic that overwrites lets a message go, where the transport can: redis://…?streams,
-    /// nats://…?jetstream, kafka://
+    /// Seconds, 0.1 to 86400, after which a topic that overwrites lets a message go, where the transport can:
+    /// redis://…?streams, nats://…?jetstream, kafka://
     #[arg(long, value_name = "S", value_parser = seconds)]
     pub max_age: Option<f64>,
 }
@@ -60,12 +60,32 @@ pub fn place(log: &str) -> anyhow::Result<Place> {
 /// The same of a log that must be there already.
 pub fn existing(log: &str) -> anyhow::Result<Place> {
     let place = place(log)?;
-    let is_there =
-        || !matches!(Reader::open(&place, Start::Now, Registration::Unregistered), Err(OpenError::NotFound(_)));
-    if place.dir().is_dir() && tickpath_oms::journal::logs(&place)?.is_empty() && !is_there() {
-        anyhow::bail!("'{log}' is a folder in which no log lies; name the folder of a log or of a journal");
+    let opened = Reader::open(&place, Start::Now, Registration::Unregistered);
+    if !matches!(opened, Err(OpenError::NotFound(_))) || !tickpath_oms::journal::logs(&place)?.is_empty() {
+        return Ok(place);
     }
-    Ok(place)
+    match others(&place) {
+        Some(topics) => anyhow::bail!("'{log}' is no log itself; name one of those that lie there: {topics}"),
+        None if place.dir().is_dir() => {
+            anyhow::bail!("'{log}' is a folder in which no log lies; name the folder of a log or of a journal")
+        }
+        None => Ok(place),
+    }
+}
+
+/// The logs that lie in a folder, or whose names begin with a prefix, in words; none if there are none.
+fn others(place: &Place) -> Option<String> {
+    const MOST: usize = 8;
+    let found = within(place);
+    let told: Vec<String> = found.iter().take(MOST).map(ToString::to_string).collect();
+    let more = if found.len() > MOST { " and more" } else { "" };
+    (!told.is_empty()).then(|| told.join(", ") + more)
+}
+
+/// What is said once of a log that is waited for.
+pub fn awaited(place: &Place) -> String {
+    let others = others(place).map(|topics| format!("; what lies there now: {topics}"));
+    format!("{place} is not there yet; waiting for its first writer{}", others.unwrap_or_default())
 }
 
 /// A moment, nanoseconds since the Unix epoch, as people read it and to the last digit.

@@ -72,7 +72,7 @@ pub fn run(args: &RecordArgs) -> anyhow::Result<()> {
     let meter = Arc::new(Meter::default());
     let shown = meter.clone();
     let watch = Watch::begin(move || format!("recording: {}", carried(&shown.totals())))?;
-    let ended = watch.run(|outside| record(&settings, &meter, outside))?;
+    let ended = watch.run(&[(args.url.as_str(), args.topic.as_str())], |outside| record(&settings, &meter, outside))?;
     drop(watch);
     let totals = meter.totals();
     if ended.is_ok() || totals.messages > 0 {

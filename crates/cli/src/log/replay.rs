@@ -8,7 +8,7 @@ use tickpath_market::replay::Pace;
 use tickpath_relay::replay::{Settings, run as replay};
 use tickpath_relay::{Meter, Totals};
 
-use super::place::{OpeningArgs, place, refused};
+use super::place::{OpeningArgs, existing, refused};
 use super::watch::{Watch, carried, delays};
 use crate::args::{Rate, bus_url, positive, rate};
 use crate::print::say;
@@ -51,7 +51,7 @@ pub struct ReplayArgs {
 
 pub fn run(args: &ReplayArgs) -> anyhow::Result<()> {
     let settings = Settings {
-        place: place(&args.recording)?,
+        place: existing(&args.recording)?,
         url: args.url.clone(),
         topic: args.topic.clone(),
         opening: args.opening.opening(),
@@ -65,7 +65,7 @@ pub fn run(args: &ReplayArgs) -> anyhow::Result<()> {
     let meter = Arc::new(Meter::default());
     let shown = meter.clone();
     let watch = Watch::begin(move || format!("replaying: {}", replayed(&shown.totals())))?;
-    let ended = watch.run(|outside| replay(&settings, &meter, outside))?;
+    let ended = watch.run(&[], |outside| replay(&settings, &meter, outside))?;
     drop(watch);
     let totals = meter.totals();
     if ended.is_ok() || totals.messages > 0 {

@@ -3,27 +3,31 @@
 use std::fmt;
 use std::io::Write;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::Context;
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
+use tickpath_bus::absent;
 use tickpath_clock::{HostClock, utc_ns};
 use tickpath_relay::{Outside, Totals};
 use tickpath_report::duration;
 
-use super::place::moment;
-use crate::outcome::stop_on_signals;
+use super::place::{awaited, moment};
+use crate::outcome::{end_on_signals, stop_on_signals};
 
 /// Watches over a command, from its start to its end.
 pub struct Watch {
     bar: ProgressBar,
     stop: Arc<AtomicBool>,
+    /// Nothing is carried yet: there is nothing to end in good order.
+    is_connecting: Arc<AtomicBool>,
 }
 
 impl Watch {
     /// Begins. `status` is asked once a second, if standard error is a terminal.
     pub fn begin(status: impl Fn() -> String + Clone + Send + Sync + 'static) -> anyhow::Result<Self> {
+        let is_connecting = end_on_signals().context("cannot listen for Ctrl-C")?;
         let stop = stop_on_signals().context("cannot listen for Ctrl-C")?;
         let line = move |_: &ProgressState, out: &mut dyn fmt::Write| {
             // A line that cannot be drawn costs nobody a message.
@@ -32,12 +36,22 @@ impl Watch {
         let bar = ProgressBar::new_spinner();
         bar.set_style(ProgressStyle::with_template("{line}").expect("a valid template").with_key("line", line));
         bar.enable_steady_tick(Duration::from_secs(1));
-        Ok(Self { bar, stop })
+        Ok(Self { bar, stop, is_connecting })
     }
 
-    /// Runs a carrier with the host's clock, and what it tells on standard error.
-    pub fn run<T>(&self, carry: impl FnOnce(&Outside<'_>) -> T) -> anyhow::Result<T> {
-        let tell = |sentence: &str| self.tell(sentence);
+    /// Runs a carrier with the host's clock, and what it tells on standard error. A carrier says nothing before it is
+    /// connected, and until then a signal ends it at once. Behind its first sentence stands which of its sources, each
+    /// the URL of a bus and a topic, are not there yet.
+    pub fn run<T>(&self, sources: &[(&str, &str)], carry: impl FnOnce(&Outside<'_>) -> T) -> anyhow::Result<T> {
+        let tell = |sentence: &str| {
+            // Before anybody reads it, and presses Ctrl-C.
+            let is_first = self.is_connecting.swap(false, Ordering::SeqCst);
+            self.tell(sentence);
+            if is_first {
+                let logs = sources.iter().filter_map(|(url, topic)| absent(url, topic));
+                logs.for_each(|log| self.tell(&awaited(&log)));
+            }
+        };
         Ok(carry(&Outside { clock: HostClock::get()?, stop: &self.stop, tell: &tell }))
     }
 

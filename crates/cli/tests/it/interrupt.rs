@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
+use std::net::TcpListener;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
@@ -66,6 +67,31 @@ fn ctrl_c_ends_a_bench_saves_what_there_is_and_leaves_nothing() {
         let runs = result["runs"].as_array().unwrap();
         assert!(runs.last().is_some_and(|run| run["valid"] == false), "{result}");
     }
+}
+
+#[test]
+fn ctrl_c_does_not_wait_for_a_broker_that_does_not_answer() {
+    let folder = tempdir().unwrap();
+    let recording = folder.path().join("recording");
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    silent.set_nonblocking(true).unwrap();
+    let url = format!("redis://{}", silent.local_addr().unwrap());
+    for words in [
+        vec!["log", "record", &url, "ticks", recording.to_str().unwrap()],
+        vec!["log", "bridge", &url, "shm://", "--topic", "ticks"],
+        vec!["bench", "pubsub", "--target", &url, "--quiet"],
+        vec!["doctor", &url],
+    ] {
+        let mut running = start(&words);
+        let mut line = None;
+        until("it connects", || {
+            line = silent.accept().ok();
+            line.is_some()
+        });
+        kill_process_group(Pid::from_raw(running.0.id() as i32).unwrap(), Signal::INT).unwrap();
+        assert_eq!(running.0.wait().unwrap().code(), Some(130), "{words:?}");
+    }
+    assert!(!recording.exists());
 }
 
 #[test]

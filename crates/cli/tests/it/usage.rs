@@ -111,6 +111,10 @@ fn a_call_that_makes_no_sense_is_bad_usage() {
         ("bench clients --target nats://127.0.0.1:1", "redis"),
         ("doctor --script --json x", "cannot be used with"),
         ("log cat shm://x --count few", "few"),
+        ("log bridge shm:// redis://h:1?streams --topic t --max-age abc", "0.1 to 86400 seconds"),
+        ("log replay x shm:// t --max-age 10m", "without a unit: 600 for ten minutes"),
+        ("log record shm:// t x --duration 1h", "without a unit: 600 for ten minutes"),
+        ("bench clients --rtt 5ms", "milliseconds, a number without a unit"),
     ] {
         check(line, 2, word);
     }
@@ -178,6 +182,27 @@ fn a_log_that_cannot_be_read_says_why() {
         data[VERSION_AT..VERSION_AT + version.len()].copy_from_slice(&version);
     });
     check(&format!("log cat {}", text(&other)), 1, "format version");
+}
+
+#[test]
+fn a_folder_of_logs_is_told_from_a_log() {
+    let folder = tempdir().expect("a temporary folder can be made");
+    let dir = text(folder.path());
+    for command in ["cat", "verify", "ls", "rm"] {
+        check(&format!("log {command} {dir}"), 1, "is a folder in which no log lies");
+    }
+    for name in ["ticks", "trades"] {
+        journal(&folder.path().join(name), &[(RecordKind::Start.code(), start().as_bytes())]);
+    }
+    let told = format!("is no log itself; name one of those that lie there: file://{dir}/ticks, file://{dir}/trades");
+    for command in ["cat", "verify", "ls", "rm"] {
+        check(&format!("log {command} file://{dir}"), 1, &told);
+    }
+    check(&format!("log replay {dir} shm:// ticks"), 1, &told);
+    for number in 0..8 {
+        journal(&folder.path().join(format!("more-{number}")), &[(RecordKind::Start.code(), start().as_bytes())]);
+    }
+    check(&format!("log cat {dir}"), 1, "more-7 and more");
 }
 
 #[test]

@@ -36,7 +36,7 @@ fn what_is_recorded_is_what_is_replayed() {
     let count = messages.len();
     let ran = tickpath(&format!("log record {url} topic {} --start oldest --count {count}", at("recording")));
     check(&ran, 0, &format!("recorded: {count} messages"), "recording 'topic'");
-    assert!(ran.out.contains(" 0 gaps, from "), "{}", ran.out);
+    assert!(ran.out.contains(" 0 gaps, from ") && !ran.err.contains("not there yet"), "{}{}", ran.out, ran.err);
     assert_eq!(held(&folder.path().join("recording")), messages);
 
     let to = |topic: &str| format!("{url} {topic} --policy keep --keep-stamps --speed max");
@@ -125,6 +125,7 @@ fn ctrl_c_ends_a_recording_with_its_totals() {
     let recording = folder.path().join("recording");
     let running = Running::start(&format!("log record {} ticks file://{}", topic.url, text(&recording)));
     running.await_words("recording 'ticks'");
+    running.await_words(&format!("{} is not there yet; waiting for its first writer", topic.place("ticks")));
     let mut publisher = publisher(&topic.url, "ticks");
     (1..=3).for_each(|stamp| publisher.publish(stamp, 40, b"1234").expect("it overwrites"));
     until(|| held(&recording).len() == 3, || "three messages in the recording".to_owned());
@@ -185,6 +186,8 @@ fn a_bridge_carries_both_ways_and_tells_a_lost_connection() {
     let outward = Running::start(&format!("log bridge {local} {redis} --topic orders --wait yield"));
     inward.await_words("carrying 'trades'");
     outward.await_words("carrying 'orders'");
+    outward.await_words(&format!("{} is not there yet", topic.place("orders")));
+    assert!(!inward.err().contains("not there yet"), "a broker does not tell: {}", inward.err());
 
     let (mut here, mut trades) =
         (subscriber(&local, "here", bus::Start::Oldest), subscriber(&local, "trades", bus::Start::Oldest));
@@ -372,6 +375,8 @@ fn a_call_that_would_go_wrong_is_refused() {
         (format!("log record @/no/such/file ticks {dir}/new"), 2, "/no/such/file cannot be read"),
         (format!("log record redis://h?password=x ticks {dir}/new"), 2, "and not the password"),
         (format!("log record rediss://h:1?ca=/no/such/file ticks {dir}/new"), 2, "/no/such/file"),
+        (format!("log record {shm} ticks /proc/tickpath-new"), 1, "file:///proc/tickpath-new cannot be made ("),
+        (format!("log bridge {shm} file:///proc/tickpath-new --topic ticks"), 1, "tickpath-new/ticks cannot be made"),
         (format!("log record {shm} ticks {dir}/new --start soon"), 2, "now, oldest or a sequence number"),
         (format!("log record {shm} ticks {dir}/new --count 0"), 2, "not in 1.."),
         (format!("log replay {dir}/missing {shm} other"), 1, "does not exist"),
@@ -400,6 +405,8 @@ fn a_call_that_would_go_wrong_is_refused() {
         assert!(!sentence.contains("panicked"), "tickpath {line}: {sentence}");
     }
     assert!(!folder.path().join("new").exists(), "a call that is refused makes nothing");
+    let ran = tickpath(&format!("log cat {shm}"));
+    check(&ran, 1, "", &format!("'{shm}' is no log itself; name one of those that lie there: {own}"));
 }
 
 /// Holds an exit code, a word on standard output and one on standard error against what is wanted.
