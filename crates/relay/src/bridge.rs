@@ -24,7 +24,8 @@ use tickpath_result::without_login;
 use super::{LOOK_NS, Meter, Opening, Outside, RETRY_NS, RelayError, TURN, gap_words};
 use crate::address::{address_at, log_address};
 use crate::outlet::{Handed, Item, Outlet};
-use crate::resume::{Kept, Known, Tail, file_name};
+use crate::resume::{Kept, file_name};
+use crate::tail::{Incoming, Tail};
 
 /// What is carried where.
 #[derive(Debug, Clone)]
@@ -112,14 +113,18 @@ fn open<'a>(
         let start = kept.as_ref().map_or(settings.start, |kept| kept.start(settings.start));
         let mut subscriber = from.subscriber(&route.from, start, settings.wait)?;
         subscriber.carry_on();
+        let incoming = Incoming {
+            tail,
+            target: format!("'{}'", route.to),
+            clock: clock_of(outside.clock.calibration()),
+            is_from_log: log_address(&settings.from, &route.from).is_some(),
+        };
         let onward = Onward {
             topic: route.from.clone(),
             outlet,
-            tail,
-            clock: clock_of(outside.clock.calibration()),
+            incoming,
             meter,
             outside,
-            is_from_log: log_address(&settings.from, &route.from).is_some(),
             foreign_kind: settings.foreign_kind,
             is_told: false,
             is_elsewhere_told: false,
@@ -148,14 +153,9 @@ struct Onward<'a> {
     /// The topic's name where it is received.
     topic: String,
     outlet: Outlet,
-    /// What is published already of what comes.
-    tail: Tail,
-    /// The clock of this host.
-    clock: u64,
+    incoming: Incoming,
     meter: &'a Meter,
     outside: &'a Outside<'a>,
-    /// What comes is from a log.
-    is_from_log: bool,
     foreign_kind: u8,
     /// That there are messages of other programs was told.
     is_told: bool,
@@ -238,26 +238,14 @@ impl Onward<'_> {
     fn lose<'m>(&mut self, gap: Gap, item: impl FnOnce(Gap) -> Item<'m>) -> Result<(), RelayError> {
         self.meter.update(|totals| totals.gap(gap));
         (self.outside.tell)(&format!("'{}': {}", self.topic, gap_words(gap)));
-        let Some(left) = self.tail.gap(gap)? else { return Ok(()) };
+        let Some(left) = self.incoming.tail.gap(gap)? else { return Ok(()) };
         self.publish(item(left)).map(|_| ())
     }
 
     fn pass(&mut self, message: &Message<'_>, looked: u64, is_foreign: bool) -> Result<(), RelayError> {
-        let Message { kind, payload, origin, .. } = *message;
-        // A log is stamped by the clock of its host.
-        let timed = Message { origin: origin.filter(|_| !self.is_from_log), ..*message };
-        let here = timed.is_of_clock(self.clock).then_some(message.stamp).filter(|_| !is_foreign);
-        match self.tail.message(here, kind, payload)? {
-            Known::New => {}
-            Known::Published => return Ok(()),
-            Known::Differs => (self.outside.tell)(&format!(
-                "'{}' holds other messages behind the place that was kept than those that come: some may be there twice; \
-                 to begin anew, remove the log and what --resume keeps",
-                self.outlet.topic
-            )),
-        }
+        let Some(timed) = self.incoming.fresh(message, is_foreign, self.outside)? else { return Ok(()) };
         // A log has one clock; on a broker a stamp goes with the clock that it is of.
-        let here = match self.outlet.log.is_some() || origin.is_none() {
+        let here = match self.outlet.log.is_some() || message.origin.is_none() {
             true => Some(self.outside.stamp_here(&timed, &self.topic, &mut self.is_elsewhere_told)),
             false => None,
         };
@@ -265,10 +253,10 @@ impl Onward<'_> {
         let Some(refused) = self.publish(Item::of(message, stamp))? else { return Ok(()) };
         let now = self.outside.clock.ticks();
         let had_ns = self.outside.clock.ns_between(looked, now);
-        let utc_ns = self.outside.utc_ns_of(if message.is_of_clock(self.clock) { stamp } else { now });
+        let utc_ns = self.outside.utc_ns_of(if message.is_of_clock(self.incoming.clock) { stamp } else { now });
         self.meter.update(|totals| {
             totals.elsewhere += u64::from(here.is_some_and(|here| here.is_arrival));
-            totals.message(payload.len(), utc_ns);
+            totals.message(message.payload.len(), utc_ns);
             totals.foreign += u64::from(is_foreign);
             totals.refused += u64::from(refused);
             totals.delay(had_ns);
@@ -307,7 +295,7 @@ impl Onward<'_> {
     /// what tells that log from others.
     fn log(&self) -> Option<(u64, u64)> {
         let log = self.outlet.log.as_ref()?;
-        Some((self.tail.front().unwrap_or(log.next), log.there.identity()))
+        Some((self.incoming.tail.front().unwrap_or(log.next), log.there.identity()))
     }
 
     /// The log is shorter than it was, or another one.

@@ -22,6 +22,7 @@ mod outlet;
 pub mod record;
 pub mod replay;
 mod resume;
+mod tail;
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};

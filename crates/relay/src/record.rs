@@ -16,7 +16,8 @@ use tickpath_result::without_login;
 use super::{LOOK_NS, Meter, Outside, RelayError, TURN, gap_words};
 use crate::address::{address, address_at, log_address, place_address};
 use crate::outlet::Log;
-use crate::resume::{Kept, Known, Tail};
+use crate::resume::Kept;
+use crate::tail::{Incoming, Tail};
 
 /// A segment takes the longest message that a log can hold, with all that is around it. No journal has segments of this
 /// size, so that none is ever taken for a recording.
@@ -67,21 +68,15 @@ pub fn run(settings: &Settings, meter: &Meter, outside: &Outside<'_>) -> Result<
     let tail = kept.as_ref().map_or(Ok(Tail::default()), |kept| kept.tail(&log.there, log.next))?;
     let lost = kept.as_ref().and_then(|kept| kept.lost(&log.there, log.next));
     (outside.tell)(&format!("recording '{topic}' of {} to {place}", without_login(url)));
-    let is_from_log = log_address(url, topic).is_some();
-    let (messages, is_told, is_elsewhere_told) = (0, false, false);
-    let mut recorder = Recorder {
-        settings,
-        meter,
-        outside,
-        writer,
-        log,
+    let incoming = Incoming {
         tail,
-        kept,
-        is_from_log,
-        messages,
-        is_told,
-        is_elsewhere_told,
+        target: place.to_string(),
+        clock: clock_of(outside.clock.calibration()),
+        is_from_log: log_address(url, topic).is_some(),
     };
+    let (messages, is_told, is_elsewhere_told) = (0, false, false);
+    let mut recorder =
+        Recorder { settings, meter, outside, writer, log, incoming, kept, messages, is_told, is_elsewhere_told };
     let ended = lost.map_or(Ok(()), |gap| recorder.mend(gap)).and_then(|()| recorder.follow(subscriber));
     // Also after an error: what was recorded before it is worth as much.
     let synced = recorder.writer.sync().map_err(|reason| RelayError::Sync { place: place.clone(), reason });
@@ -96,11 +91,8 @@ struct Recorder<'a> {
     writer: Writer,
     /// The recording as it is.
     log: Log,
-    /// What is recorded already of what comes.
-    tail: Tail,
+    incoming: Incoming,
     kept: Option<Kept>,
-    /// What comes is from a log.
-    is_from_log: bool,
     messages: u64,
     /// That there are messages of other programs was told.
     is_told: bool,
@@ -131,7 +123,7 @@ impl Recorder<'_> {
             let topic = &self.settings.topic;
             let count = polled.map_err(|reason| RelayError::Receive { topic: topic.clone(), reason })?;
             if let Some(kept) = &mut self.kept {
-                let next = self.tail.front().unwrap_or(self.log.next);
+                let next = self.incoming.tail.front().unwrap_or(self.log.next);
                 kept.reached(subscriber.token(), Some((next, self.log.there.identity())), self.outside, false)?;
             }
             if count == 0 {
@@ -159,7 +151,7 @@ impl Recorder<'_> {
 
     /// Keeps the news of a loss, as far as it is not recorded already.
     fn lose(&mut self, gap: Gap) -> Result<(), RelayError> {
-        if let Some(left) = self.tail.gap(gap)? {
+        if let Some(left) = self.incoming.tail.gap(gap)? {
             self.write(self.outside.clock.ticks(), GAP_KIND, &left.record())?;
         }
         self.meter.update(|totals| totals.gap(gap));
@@ -183,18 +175,7 @@ impl Recorder<'_> {
     }
 
     fn keep_message(&mut self, message: &Message<'_>, is_foreign: bool) -> Result<(), RelayError> {
-        let clock = clock_of(self.outside.clock.calibration());
-        // A log is stamped by the clock of its host.
-        let timed = Message { origin: message.origin.filter(|_| !self.is_from_log), ..*message };
-        let stamp = timed.is_of_clock(clock).then_some(message.stamp).filter(|_| !is_foreign);
-        match self.tail.message(stamp, message.kind, message.payload)? {
-            Known::New => {}
-            Known::Published => return Ok(()),
-            Known::Differs => (self.outside.tell)(&format!(
-                "{} holds other messages behind the place that was kept than those that come: some may be there twice",
-                self.settings.place
-            )),
-        }
+        let Some(timed) = self.incoming.fresh(message, is_foreign, self.outside)? else { return Ok(()) };
         let stamp = self.outside.stamp_here(&timed, &self.settings.topic, &mut self.is_elsewhere_told);
         self.write(stamp.ticks, message.kind, message.payload)?;
         self.messages += 1;

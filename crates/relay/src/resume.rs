@@ -15,9 +15,10 @@ use std::path::{Path, PathBuf};
 
 use tickpath_bus::{Connection, Gap, ResumeToken, Start};
 use tickpath_clock::Clock;
-use tickpath_log::{Next, Place, ReadError, Reader, Registration};
+use tickpath_log::Reader;
 use tickpath_result::without_login;
 
+use crate::tail::Tail;
 use crate::{Outside, RelayError};
 
 /// How often the place is written while messages are carried.
@@ -193,134 +194,6 @@ impl fmt::Display for Reached {
     }
 }
 
-/// What a log holds that may come again, oldest first.
-#[derive(Default)]
-pub(crate) struct Tail {
-    records: Option<Records>,
-    /// The oldest one that has not come again.
-    front: Option<Record>,
-}
-
-/// Where a tail is read from.
-struct Records {
-    reader: Reader,
-    /// The sequence number behind it.
-    end: u64,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Record {
-    Message {
-        stamp: u64,
-        kind: u8,
-        payload: Vec<u8>,
-    },
-    Gap(Gap),
-    /// So many that the log has lost since; what they held is not known any more.
-    Gone(u64),
-}
-
-/// What something is to who has published a tail.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Known {
-    /// It is not in the tail.
-    New,
-    /// It is published already.
-    Published,
-    /// It should have been in the tail, which holds something else.
-    Differs,
-}
-
-impl Tail {
-    fn open(log: &Place, next: u64, end: u64) -> Result<Self, RelayError> {
-        let reader = Reader::open(log, tickpath_log::Start::Sequence(next), Registration::Unregistered)?;
-        let mut tail = Self { records: Some(Records { reader, end }), front: None };
-        tail.advance()?;
-        Ok(tail)
-    }
-
-    /// The sequence number of the oldest one; none if all have come again.
-    pub fn front(&self) -> Option<u64> {
-        let (front, records) = (self.front.as_ref()?, self.records.as_ref()?);
-        let behind = records.reader.next_told();
-        Some(behind - if let Record::Gone(left) = front { *left } else { 1 })
-    }
-
-    /// Looks for a message that comes now where it should be. Of another host's clock there is no stamp to compare.
-    pub fn message(&mut self, stamp: Option<u64>, kind: u8, payload: &[u8]) -> Result<Known, ReadError> {
-        while let Some(Record::Gap(_)) = &self.front {
-            self.advance()?;
-        }
-        let is_same = match &mut self.front {
-            None => return Ok(Known::New),
-            Some(Record::Gone(left)) if *left > 1 => {
-                *left -= 1;
-                return Ok(Known::Published);
-            }
-            Some(Record::Message { stamp: held_at, kind: held_as, payload: held }) => {
-                *held_as == kind && held == payload && stamp.is_none_or(|stamp| stamp == *held_at)
-            }
-            Some(_) => true,
-        };
-        if is_same {
-            self.advance()?;
-            return Ok(Known::Published);
-        }
-        *self = Self::default();
-        Ok(Known::Differs)
-    }
-
-    /// The same of a loss: what of it is not published, as news or as the messages that are lost now.
-    pub fn gap(&mut self, gap: Gap) -> Result<Option<Gap>, ReadError> {
-        let Gap::Missed(mut left) = gap else {
-            if self.front == Some(Record::Gap(gap)) {
-                self.advance()?;
-                return Ok(None);
-            }
-            // What the log has lost, too, cannot be compared with what comes next.
-            while let Some(Record::Gone(_)) = self.front {
-                self.advance()?;
-            }
-            return Ok(Some(gap));
-        };
-        while left > 0 {
-            match &mut self.front {
-                None => return Ok(Some(Gap::Missed(left))),
-                Some(Record::Gone(gone)) if *gone > left => {
-                    *gone -= left;
-                    return Ok(None);
-                }
-                Some(Record::Gone(gone)) => left -= *gone,
-                Some(Record::Gap(Gap::Missed(told))) => left = left.saturating_sub(*told),
-                Some(Record::Gap(Gap::Reconnected)) => {}
-                Some(Record::Message { .. }) => left -= 1,
-            }
-            self.advance()?;
-        }
-        Ok(None)
-    }
-
-    fn advance(&mut self) -> Result<(), ReadError> {
-        self.front = None;
-        let Some(Records { reader, end }) = &mut self.records else { return Ok(()) };
-        if reader.next_told() >= *end {
-            return Ok(());
-        }
-        self.front = match reader.next()? {
-            Next::Message(message) => Some(match Gap::read(message.kind, message.payload) {
-                Some(gap) => Record::Gap(gap),
-                None => {
-                    let (stamp, kind, payload) = (message.stamp, message.kind, message.payload.to_vec());
-                    Record::Message { stamp, kind, payload }
-                }
-            }),
-            Next::Gap(missed) => Some(Record::Gone(missed)),
-            Next::Empty => None,
-        };
-        Ok(())
-    }
-}
-
 /// The name of the file for a topic that gets another name.
 pub(crate) fn file_name(from: &str, to: &str) -> String {
     if from == to { from.to_owned() } else { format!("{from}={to}") }
@@ -328,105 +201,7 @@ pub(crate) fn file_name(from: &str, to: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use tickpath_clock::Calibration;
-    use tickpath_log::{Config, Policy, Writer};
-
     use super::*;
-
-    const KIND: u8 = 16;
-
-    /// The tail of a log that holds these; what is no letter is a loss of as many.
-    fn tail(policy: Policy, records: &str) -> (Tail, tempfile::TempDir) {
-        let folder = tempfile::tempdir().unwrap();
-        let place = Place::folder(folder.path().join("log"));
-        let config = Config::topic(place.clone(), policy);
-        let mut writer = Writer::open(&config, &Calibration::nanoseconds()).unwrap();
-        for (at, record) in records.chars().enumerate() {
-            let published = match record.to_digit(10) {
-                Some(0) => writer.publish(0, tickpath_bus::GAP_KIND, &Gap::Reconnected.record()),
-                Some(missed) => writer.publish(0, tickpath_bus::GAP_KIND, &Gap::Missed(missed.into()).record()),
-                None => writer.publish(at as u64, KIND, record.to_string().as_bytes()),
-            };
-            published.unwrap();
-        }
-        (Tail::open(&place, 0, records.len() as u64).unwrap(), folder)
-    }
-
-    /// What comes of these, one after the other: published, new, or differing; of a loss what is left of it.
-    fn told(tail: &mut Tail, coming: &str) -> String {
-        let mut told = String::new();
-        for one in coming.chars() {
-            told.push(match one.to_digit(10) {
-                Some(missed) => {
-                    let gap = if missed == 0 { Gap::Reconnected } else { Gap::Missed(missed.into()) };
-                    match tail.gap(gap).unwrap() {
-                        None => '-',
-                        Some(Gap::Reconnected) => '0',
-                        Some(Gap::Missed(left)) => char::from_digit(left as u32, 10).unwrap(),
-                    }
-                }
-                None => match tail.message(None, KIND, one.to_string().as_bytes()).unwrap() {
-                    Known::New => 'n',
-                    Known::Published => '-',
-                    Known::Differs => 'd',
-                },
-            });
-        }
-        told
-    }
-
-    #[test]
-    fn what_was_published_is_known_and_what_comes_behind_is_new() {
-        for (held, coming, expected) in [
-            ("ab", "abc", "--n"),
-            ("a2b", "a2bb2", "---n2"),
-            // A loss that is told on one side only hides no message.
-            ("0a", "a", "-"),
-            ("a", "0a", "0-"),
-            ("a2b", "ab", "--"),
-            // What is lost now was published before, as far as it goes.
-            ("abc", "2c", "--"),
-            ("abc", "3d", "-n"),
-            ("abc", "5f", "2n"),
-            ("a2b", "4e", "-n"),
-            // What others have published ends the comparison.
-            ("axb", "abx", "-dn"),
-        ] {
-            let (mut tail, _folder) = tail(Policy::Keep, held);
-            assert_eq!(told(&mut tail, coming), expected, "{coming} behind {held}");
-        }
-    }
-
-    #[test]
-    fn the_front_is_the_first_that_has_not_come_again() {
-        let (mut tail, _folder) = tail(Policy::Keep, "abc");
-        for expected in [Some(0), Some(1), Some(2), None] {
-            assert_eq!(tail.front(), expected);
-            let next = expected.map_or('d', |at| char::from(b'a' + at as u8));
-            told(&mut tail, &next.to_string());
-        }
-        assert_eq!(Tail::default().front(), None);
-    }
-
-    #[test]
-    fn what_has_another_stamp_is_another_message() {
-        let (mut tail, _folder) = tail(Policy::Keep, "a");
-        assert_eq!(tail.message(Some(1), KIND, b"a").unwrap(), Known::Differs);
-    }
-
-    #[test]
-    fn what_the_log_has_lost_is_counted() {
-        let letters = "abcdefghij".repeat(8_000);
-        let (mut tail, _folder) = tail(Policy::Overwrite, &letters);
-        let Some(Record::Gone(gone)) = tail.front else { panic!("a ring of this size holds less: {:?}", tail.front) };
-        assert_eq!(tail.front(), Some(0));
-        assert_eq!(tail.gap(Gap::Missed(gone - 1)).unwrap(), None);
-        assert_eq!(tail.front(), Some(gone - 1));
-        assert_eq!(told(&mut tail, "?"), "-", "what it held is not known");
-        assert_eq!(tail.front(), Some(gone));
-        let next = letters.as_bytes()[gone as usize];
-        assert_eq!(tail.message(Some(gone), KIND, &[next]).unwrap(), Known::Published);
-    }
 
     #[test]
     fn a_place_is_read_as_it_was_written_or_not_at_all() {
