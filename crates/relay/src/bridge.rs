@@ -24,7 +24,7 @@ use tickpath_result::without_login;
 use super::{LOOK_NS, Meter, Opening, Outside, RETRY_NS, RelayError, TURN, gap_words};
 use crate::address::{address_at, log_address};
 use crate::outlet::{Handed, Item, Outlet};
-use crate::resume::{Kept, file_name};
+use crate::resume::{Kept, Reached, file_name};
 use crate::tail::{Incoming, Tail};
 
 /// What is carried where.
@@ -165,7 +165,7 @@ struct Onward<'a> {
     is_out: bool,
     /// Something that had come was not published, because the bridge was stopped.
     has_left: bool,
-    /// Something of other programs was published, which nobody could tell from a copy.
+    /// Something of other programs was published, which nobody could tell from a copy: on a broker.
     has_adopted: bool,
 }
 
@@ -173,27 +173,35 @@ impl Line<'_> {
     /// Carries until it is stopped. What cannot be carried on stops the others too.
     fn carry(mut self) -> Result<(), RelayError> {
         let outside = self.onward.outside;
-        while !outside.is_stopped() {
-            if let Err(error) = self.turn() {
-                outside.stop.store(true, Ordering::Relaxed);
-                return Err(error);
-            }
+        let mut carried = self.mend();
+        while carried.is_ok() && !outside.is_stopped() {
+            carried = self.turn();
         }
-        self.kept.as_mut().map_or(Ok(()), Kept::end)
+        if carried.is_err() {
+            outside.stop.store(true, Ordering::Relaxed);
+            return carried;
+        }
+        let reached = self.onward.reached(&*self.subscriber);
+        self.kept.map_or(Ok(()), |mut kept| kept.end(reached))
+    }
+
+    /// Tells what the log has lost that was published before, also if it is to stop: the place is of the log that is there.
+    fn mend(&mut self) -> Result<(), RelayError> {
+        let Self { kept, lost, onward, .. } = self;
+        let Some(gap) = lost.take() else { return Ok(()) };
+        onward.take(Event::Gap(gap), onward.outside.clock.ticks())?;
+        onward.tell_lost(kept.as_ref());
+        match (kept.as_mut().filter(|_| !onward.has_left), onward.log()) {
+            (Some(kept), Some(log)) => kept.mended(log),
+            _ => Ok(()),
+        }
     }
 
     /// Carries what has come, or waits for it.
     fn turn(&mut self) -> Result<(), RelayError> {
-        let Self { subscriber, kept, lost, onward } = self;
+        let Self { subscriber, kept, onward, .. } = self;
         let outside = onward.outside;
         let looked = outside.clock.ticks();
-        if let Some(gap) = lost.take() {
-            onward.take(Event::Gap(gap), looked)?;
-            onward.tell_lost(kept.as_ref());
-            if let (Some(kept), Some(log)) = (kept.as_mut().filter(|_| !onward.has_left), onward.log()) {
-                kept.mended(log)?;
-            }
-        }
         let mut failed = None;
         let polled = subscriber.poll(TURN, &mut |event| {
             if failed.is_none() {
@@ -204,9 +212,9 @@ impl Line<'_> {
             return Err(error);
         }
         let count = polled.map_err(|reason| RelayError::Receive { topic: onward.topic.clone(), reason })?;
-        if let Some(kept) = kept.as_mut().filter(|_| !onward.has_left) {
+        if let Some(kept) = kept {
             let now = std::mem::take(&mut onward.has_adopted);
-            kept.reached(subscriber.token(), onward.log(), outside, now)?;
+            kept.reached(&outside.clock, now, || onward.reached(&**subscriber))?;
         }
         if count == 0 {
             subscriber.wait(LOOK_NS);
@@ -227,7 +235,7 @@ impl Onward<'_> {
             },
             Event::Foreign(foreign) => {
                 let message = outside.adopt(foreign, *foreign_kind, topic, is_told);
-                self.has_adopted = true;
+                self.has_adopted = self.outlet.log.is_none();
                 self.pass(&message, looked, true)
             }
             Event::Gap(gap) => self.lose(gap, |gap| Item::Gap(looked, gap)),
@@ -291,11 +299,17 @@ impl Onward<'_> {
         Ok(None)
     }
 
-    /// The first message of the log, where this is one, that is not known to be of those before the place of the source; and
-    /// what tells that log from others.
+    /// How far the topic has been carried; none if that is not known, or if something that had come was left.
+    fn reached(&self, subscriber: &dyn Subscriber) -> Option<Reached> {
+        if self.has_left {
+            return None;
+        }
+        Some(Reached { token: subscriber.token()?, log: self.log() })
+    }
+
+    /// Where the log stands, if this is one.
     fn log(&self) -> Option<(u64, u64)> {
-        let log = self.outlet.log.as_ref()?;
-        Some((self.incoming.tail.front().unwrap_or(log.next), log.there.identity()))
+        self.outlet.log.as_ref().map(|log| log.reached(&self.incoming.tail))
     }
 
     /// The log is shorter than it was, or another one.

@@ -6,6 +6,7 @@ use tickpath_log::{Reader, Registration, Start};
 use tickpath_result::without_login;
 
 use crate::address::held;
+use crate::tail::Tail;
 use crate::{Opening, Outside, RETRY_NS, ROOM_NS};
 
 /// A topic that is published.
@@ -27,6 +28,14 @@ pub(crate) struct Log {
     pub held: u64,
     /// The sequence number of its next message.
     pub next: u64,
+}
+
+impl Log {
+    /// The first message that is not known to be of those before the place of the source; and what tells this log from
+    /// others.
+    pub fn reached(&self, tail: &Tail) -> (u64, u64) {
+        (tail.front().unwrap_or(self.next), self.there.identity())
+    }
 }
 
 /// What is published.

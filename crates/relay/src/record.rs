@@ -16,7 +16,7 @@ use tickpath_result::without_login;
 use super::{LOOK_NS, Meter, Outside, RelayError, TURN, gap_words};
 use crate::address::{address, address_at, log_address, place_address};
 use crate::outlet::Log;
-use crate::resume::Kept;
+use crate::resume::{Kept, Reached};
 use crate::tail::{Incoming, Tail};
 
 /// A segment takes the longest message that a log can hold, with all that is around it. No journal has segments of this
@@ -80,7 +80,8 @@ pub fn run(settings: &Settings, meter: &Meter, outside: &Outside<'_>) -> Result<
     let ended = lost.map_or(Ok(()), |gap| recorder.mend(gap)).and_then(|()| recorder.follow(subscriber));
     // Also after an error: what was recorded before it is worth as much.
     let synced = recorder.writer.sync().map_err(|reason| RelayError::Sync { place: place.clone(), reason });
-    let kept = recorder.kept.as_mut().map_or(Ok(()), Kept::end);
+    let (ended, reached) = ended.map_or_else(|error| (Err(error), None), |reached| (Ok(()), reached));
+    let kept = recorder.kept.map_or(Ok(()), |mut kept| kept.end(reached));
     ended.and(synced).and(kept)
 }
 
@@ -101,7 +102,8 @@ struct Recorder<'a> {
 }
 
 impl Recorder<'_> {
-    fn follow(&mut self, mut subscriber: Box<dyn Subscriber>) -> Result<(), RelayError> {
+    /// Records until the end; gives how far it has come then.
+    fn follow(&mut self, mut subscriber: Box<dyn Subscriber>) -> Result<Option<Reached>, RelayError> {
         let clock = self.outside.clock;
         let end = self.settings.duration_ns.map(|ns| clock.ticks() + clock.calibration().ticks_of_ns(ns));
         while !self.outside.is_stopped() {
@@ -122,15 +124,15 @@ impl Recorder<'_> {
             }
             let topic = &self.settings.topic;
             let count = polled.map_err(|reason| RelayError::Receive { topic: topic.clone(), reason })?;
-            if let Some(kept) = &mut self.kept {
-                let next = self.incoming.tail.front().unwrap_or(self.log.next);
-                kept.reached(subscriber.token(), Some((next, self.log.there.identity())), self.outside, false)?;
+            let Self { kept, log, incoming, .. } = self;
+            if let Some(kept) = kept {
+                kept.reached(&clock, false, || reached(&*subscriber, log, incoming))?;
             }
             if count == 0 {
                 subscriber.wait(ns_left);
             }
         }
-        Ok(())
+        Ok(reached(&*subscriber, &self.log, &self.incoming))
     }
 
     fn keep(&mut self, event: Event<'_>) -> Result<(), RelayError> {
@@ -163,7 +165,7 @@ impl Recorder<'_> {
     fn mend(&mut self, gap: Gap) -> Result<(), RelayError> {
         self.lose(gap)?;
         match &mut self.kept {
-            Some(kept) => kept.mended((self.log.next, self.log.there.identity())),
+            Some(kept) => kept.mended(self.log.reached(&self.incoming.tail)),
             None => Ok(()),
         }
     }
@@ -187,6 +189,11 @@ impl Recorder<'_> {
         });
         Ok(())
     }
+}
+
+/// How far the topic has been recorded; none if that is not known.
+fn reached(subscriber: &dyn Subscriber, log: &Log, incoming: &Incoming) -> Option<Reached> {
+    Some(Reached { token: subscriber.token()?, log: Some(log.reached(&incoming.tail)) })
 }
 
 /// Refuses a place that is no place for a recording, before anything is made there.

@@ -18,8 +18,8 @@ use tickpath_clock::Clock;
 use tickpath_log::Reader;
 use tickpath_result::without_login;
 
+use crate::RelayError;
 use crate::tail::Tail;
-use crate::{Outside, RelayError};
 
 /// How often the place is written while messages are carried.
 const WRITE_NS: i64 = 50_000_000;
@@ -40,10 +40,10 @@ pub(crate) struct Kept {
 
 /// How far a topic has been carried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Reached {
-    token: ResumeToken,
+pub(crate) struct Reached {
+    pub token: ResumeToken,
     /// The sequence number of the log's next message, and what tells that log from others, where it goes into one.
-    log: Option<(u64, u64)>,
+    pub log: Option<(u64, u64)>,
 }
 
 impl Kept {
@@ -126,26 +126,26 @@ impl Kept {
         self.write(false)
     }
 
-    /// It has come here. It is written if that was long ago, or if it has to be `now`.
+    /// It may have come further. Where it is, which takes a token, is asked only if it is to be written: if that was long
+    /// ago, or has to be `now`.
     pub fn reached(
         &mut self,
-        token: Option<ResumeToken>,
-        log: Option<(u64, u64)>,
-        outside: &Outside<'_>,
+        clock: &impl Clock,
         now: bool,
+        place: impl FnOnce() -> Option<Reached>,
     ) -> Result<(), RelayError> {
-        let Some(token) = token else { return Ok(()) };
-        self.place = Some(Reached { token, log });
-        let ticks = outside.clock.ticks();
-        if now || outside.clock.ns_between(self.written_at, ticks) > WRITE_NS {
+        let ticks = clock.ticks();
+        if now || clock.ns_between(self.written_at, ticks) > WRITE_NS {
+            self.place = place().or(self.place);
             self.write(false)?;
             self.written_at = ticks;
         }
         Ok(())
     }
 
-    /// Writes the place as it is, for good.
-    pub fn end(&mut self) -> Result<(), RelayError> {
+    /// Writes for good where it has come to; if that is not known, where it was when it was written last.
+    pub fn end(&mut self, place: Option<Reached>) -> Result<(), RelayError> {
+        self.place = place.or(self.place);
         self.write(true)
     }
 
@@ -201,7 +201,49 @@ pub(crate) fn file_name(from: &str, to: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use tickpath_clock::SimulatedClock;
+
     use super::*;
+
+    fn open(folder: &Path) -> Kept {
+        Kept::open(folder, "ticks", ["redis 1/ticks".to_owned(), "shm://ticks".to_owned()]).unwrap()
+    }
+
+    fn token(next: u64) -> ResumeToken {
+        format!("log:{next:x},2,3,4").parse().unwrap()
+    }
+
+    fn at(next: u64) -> Option<Reached> {
+        Some(Reached { token: token(next), log: None })
+    }
+
+    #[test]
+    fn a_place_is_asked_for_when_it_is_to_be_written() {
+        let (folder, clock) = (tempfile::tempdir().unwrap(), SimulatedClock::at(1_000_000_000));
+        let mut kept = open(folder.path());
+        let mut asked = 0;
+        for (ns, now, expected) in
+            [(0, false, 1), (WRITE_NS, false, 1), (1, false, 2), (WRITE_NS, false, 2), (0, true, 3)]
+        {
+            clock.advance(ns as u64);
+            let place = || {
+                asked += 1;
+                at(asked)
+            };
+            kept.reached(&clock, now, place).unwrap();
+            assert_eq!(asked, expected);
+        }
+        drop(kept);
+        let mut kept = open(folder.path());
+        assert_eq!(kept.start(Start::Now), Start::After(token(3)));
+        kept.end(None).unwrap();
+        drop(kept);
+        let mut kept = open(folder.path());
+        assert_eq!(kept.start(Start::Now), Start::After(token(3)), "what is not known leaves it where it was");
+        kept.end(at(4)).unwrap();
+        drop(kept);
+        assert_eq!(open(folder.path()).start(Start::Now), Start::After(token(4)));
+    }
 
     #[test]
     fn a_place_is_read_as_it_was_written_or_not_at_all() {
