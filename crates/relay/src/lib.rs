@@ -22,6 +22,7 @@ mod outlet;
 pub mod record;
 pub mod replay;
 mod resume;
+mod saver;
 mod tail;
 
 use std::path::PathBuf;

@@ -7,10 +7,20 @@
 //! ```
 //! Messages on a broker keep their origin, and each subscriber drops the second copy by that. A log has no place for
 //! origins: what was published there behind the place of the file is compared.
+//!
+//! ```text
+//!   NAME          each 50 ms, by the carrier: it has its name when it is written
+//!   .NAME.sure    each second, by a thread: it is on the disk before it has its name
+//! ```
+//! Whoever is killed loses nothing: NAME is the last that was written. A loss of power may leave NAME with nothing in
+//! it, or with zeros, which is no place. Then `.NAME.sure` is taken, which NAME was a second before, or as long before
+//! as the disk needed. What was carried since comes again, and is known as after a kill; of other programs' messages,
+//! which a broker does not know again, up to so many are there twice. Where a log lost its own end with the power, that
+//! is told as a loss.
 
 use std::fmt;
 use std::fs::{self, File, TryLockError};
-use std::io::{ErrorKind, Write};
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use tickpath_bus::{Connection, Gap, ResumeToken, Start};
@@ -19,15 +29,23 @@ use tickpath_log::Reader;
 use tickpath_result::without_login;
 
 use crate::RelayError;
+use crate::saver::{Saver, beside, write, write_for_good};
 use crate::tail::Tail;
 
 /// How often the place is written while messages are carried.
 const WRITE_NS: i64 = 50_000_000;
 
+/// How often it is made to survive a loss of power.
+const SAVE_NS: i64 = 1_000_000_000;
+
+/// What the file of that is called, behind the topic's name.
+const SURE: &str = "sure";
+
 /// The place of one topic, in a file of its own, which nobody else uses meanwhile.
 pub(crate) struct Kept {
     file: PathBuf,
-    /// Held as long as this lives.
+    saver: Saver,
+    /// Held as long as this lives, and the saver, which is dropped before it.
     _lock: File,
     /// From where to where the topic is carried: two lines.
     ends: String,
@@ -36,6 +54,10 @@ pub(crate) struct Kept {
     written: Option<Reached>,
     /// When, in ticks.
     written_at: u64,
+    /// As the saver was given it last.
+    saved: Option<Reached>,
+    /// When, in ticks.
+    saved_at: u64,
 }
 
 /// How far a topic has been carried.
@@ -44,6 +66,18 @@ pub(crate) struct Reached {
     pub token: ResumeToken,
     /// The sequence number of the log's next message, and what tells that log from others, where it goes into one.
     pub log: Option<(u64, u64)>,
+}
+
+/// What a file says.
+#[allow(clippy::large_enum_variant, reason = "one is made for each start, and none is kept")]
+enum Found {
+    /// There is none.
+    Nothing,
+    /// No place.
+    NoPlace,
+    Place(Reached),
+    /// A place between other ends than ours: in words, which.
+    Elsewhere(String),
 }
 
 impl Kept {
@@ -63,8 +97,8 @@ impl Kept {
         Self::open(folder, name, ends).map(Some)
     }
 
-    /// Reads the file of this name, if it is there, in a folder that is made if it is not. What it says must be of the same
-    /// ends.
+    /// Reads the file of this name, if it is there, in a folder that is made if it is not. What it says must be of the
+    /// same ends. It survives a loss of power before anything is carried.
     fn open(folder: &Path, name: &str, ends: [String; 2]) -> Result<Self, RelayError> {
         let file = folder.join(name);
         let failed = |reason| RelayError::Resume { file: file.clone(), reason };
@@ -77,16 +111,22 @@ impl Kept {
             Err(TryLockError::Error(reason)) => return Err(failed(reason)),
         }
         let ends = format!("{}\n{}\n", ends[0], ends[1]);
-        let place = match fs::read(&file) {
-            Ok(bytes) => {
-                let read = std::str::from_utf8(&bytes).ok().and_then(|text| Reached::parse(text, &ends));
-                let place = read.ok_or_else(|| RelayError::NoResume(file.clone()))?;
-                Some(place.map_err(|ends| RelayError::OtherResume { file: file.clone(), ends })?)
-            }
-            Err(reason) if reason.kind() == ErrorKind::NotFound => None,
-            Err(reason) => return Err(failed(reason)),
+        let sure = beside(&file, SURE);
+        let place = match find(&file, &sure, &ends).map_err(failed)? {
+            Found::Nothing => None,
+            Found::Place(place) => Some(place),
+            Found::NoPlace => return Err(RelayError::NoResume(file)),
+            Found::Elsewhere(ends) => return Err(RelayError::OtherResume { file, ends }),
         };
-        Ok(Self { file, _lock: lock, ends, place, written: place, written_at: 0 })
+        match place {
+            Some(place) => write_for_good(&sure, &format!("{place}{ends}")).map_err(failed)?,
+            // Somebody has removed the file to begin anew.
+            None => forget(&sure).map_err(failed)?,
+        }
+        let saver = Saver::start(sure).map_err(failed)?;
+        // The file may hold no place.
+        let written = None;
+        Ok(Self { file, saver, _lock: lock, ends, place, written, written_at: 0, saved: place, saved_at: 0 })
     }
 
     /// Whether it says where the topic has come to.
@@ -120,10 +160,10 @@ impl Kept {
         (next > there).then(|| Gap::Missed(next - there))
     }
 
-    /// Its log has been told what it lost, and is this one, with this next sequence number.
+    /// Its log has been told what it lost, and is this one, with this next sequence number. Nothing was carried before.
     pub fn mended(&mut self, log: (u64, u64)) -> Result<(), RelayError> {
         self.place = self.place.map(|place| Reached { log: Some(log), ..place });
-        self.write(false)
+        self.begin()
     }
 
     /// It may have come further. Where it is, which takes a token, is asked only if it is to be written: if that was long
@@ -136,9 +176,15 @@ impl Kept {
     ) -> Result<(), RelayError> {
         let ticks = clock.ticks();
         if now || clock.ns_between(self.written_at, ticks) > WRITE_NS {
+            let is_first = self.place.is_none();
             self.place = place().or(self.place);
-            self.write(false)?;
             self.written_at = ticks;
+            if is_first {
+                self.saved_at = ticks;
+                return self.begin();
+            }
+            self.write()?;
+            self.save(clock.ns_between(self.saved_at, ticks), ticks)?;
         }
         Ok(())
     }
@@ -146,23 +192,78 @@ impl Kept {
     /// Writes for good where it has come to; if that is not known, where it was when it was written last.
     pub fn end(&mut self, place: Option<Reached>) -> Result<(), RelayError> {
         self.place = place.or(self.place);
-        self.write(true)
+        let Some(place) = self.place else { return Ok(()) };
+        self.told(write_for_good(&self.file, &self.text(place)))
     }
 
-    /// Whole or not at all: the file has its name when it is written.
-    fn write(&mut self, sync: bool) -> Result<(), RelayError> {
-        let Some(place) = self.place.filter(|_| sync || self.place != self.written) else { return Ok(()) };
-        let failed = |reason| RelayError::Resume { file: self.file.clone(), reason };
-        let name = self.file.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
-        let fresh = self.file.with_file_name(format!(".{name}.new"));
-        let mut out = File::create(&fresh).map_err(failed)?;
-        out.write_all(format!("{place}{}", self.ends).as_bytes()).map_err(failed)?;
-        if sync {
-            out.sync_all().map_err(failed)?;
+    /// Writes the place for good, in both files: where there is none of the first name it is begun anew. The saver, which
+    /// writes the other one, was given none yet.
+    fn begin(&mut self) -> Result<(), RelayError> {
+        let Some(place) = self.place else { return Ok(()) };
+        for file in [&beside(&self.file, SURE), &self.file] {
+            self.told(write_for_good(file, &self.text(place)))?;
         }
-        fs::rename(&fresh, &self.file).map_err(failed)?;
+        (self.written, self.saved) = (Some(place), Some(place));
+        Ok(())
+    }
+
+    /// Writes the place, if that is another one by now.
+    fn write(&mut self) -> Result<(), RelayError> {
+        let Some(place) = self.place.filter(|_| self.place != self.written) else { return Ok(()) };
+        self.told(write(&self.file, &self.text(place)))?;
         self.written = Some(place);
         Ok(())
+    }
+
+    /// Gives the place to the saver, if that is another one by now, and the last time was long ago. While the disk is not
+    /// done with the one before, that is tried again.
+    fn save(&mut self, since_ns: i64, ticks: u64) -> Result<(), RelayError> {
+        let is_due = self.place != self.saved && since_ns > SAVE_NS;
+        let Some(place) = self.place.filter(|_| is_due) else { return Ok(()) };
+        if self.told(self.saver.save(self.text(place)))? {
+            (self.saved, self.saved_at) = (Some(place), ticks);
+        }
+        Ok(())
+    }
+
+    fn text(&self, place: Reached) -> String {
+        format!("{place}{}", self.ends)
+    }
+
+    fn told<T>(&self, written: io::Result<T>) -> Result<T, RelayError> {
+        written.map_err(|reason| RelayError::Resume { file: self.file.clone(), reason })
+    }
+}
+
+/// Where the topic has come to: what the file says, or the one that is sure, if the file holds no place.
+fn find(file: &Path, sure: &Path, ends: &str) -> io::Result<Found> {
+    match look(file, ends)? {
+        Found::NoPlace => Ok(match look(sure, ends)? {
+            Found::Nothing => Found::NoPlace,
+            of_before => of_before,
+        }),
+        found => Ok(found),
+    }
+}
+
+fn look(file: &Path, ends: &str) -> io::Result<Found> {
+    let bytes = match fs::read(file) {
+        Ok(bytes) => bytes,
+        Err(reason) if reason.kind() == ErrorKind::NotFound => return Ok(Found::Nothing),
+        Err(reason) => return Err(reason),
+    };
+    Ok(match std::str::from_utf8(&bytes).ok().and_then(|text| Reached::parse(text, ends)) {
+        None => Found::NoPlace,
+        Some(Ok(place)) => Found::Place(place),
+        Some(Err(ends)) => Found::Elsewhere(ends),
+    })
+}
+
+/// Removes a file that may not be there.
+fn forget(file: &Path) -> io::Result<()> {
+    match fs::remove_file(file) {
+        Err(reason) if reason.kind() != ErrorKind::NotFound => Err(reason),
+        _ => Ok(()),
     }
 }
 
@@ -201,12 +302,16 @@ pub(crate) fn file_name(from: &str, to: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use tickpath_clock::SimulatedClock;
+    use tickpath_clock::{SimulatedClock, yield_now};
 
     use super::*;
 
+    fn ends() -> [String; 2] {
+        ["redis 1/ticks".to_owned(), "shm://ticks".to_owned()]
+    }
+
     fn open(folder: &Path) -> Kept {
-        Kept::open(folder, "ticks", ["redis 1/ticks".to_owned(), "shm://ticks".to_owned()]).unwrap()
+        Kept::open(folder, "ticks", ends()).unwrap()
     }
 
     fn token(next: u64) -> ResumeToken {
@@ -243,6 +348,41 @@ mod tests {
         kept.end(at(4)).unwrap();
         drop(kept);
         assert_eq!(open(folder.path()).start(Start::Now), Start::After(token(4)));
+    }
+
+    #[test]
+    fn what_a_loss_of_power_has_taken_is_what_it_was_before() {
+        for taken in ["", "log:1,2,3", "\0\0\0\0"] {
+            // For so long nothing is due for the saver.
+            let (folder, clock) = (tempfile::tempdir().unwrap(), SimulatedClock::at(SAVE_NS as u64));
+            let file = folder.path().join("ticks");
+            let mut kept = open(folder.path());
+            kept.reached(&clock, true, || at(1)).unwrap();
+            kept.reached(&clock, true, || at(2)).unwrap();
+            drop(kept);
+            assert_eq!(open(folder.path()).start(Start::Now), Start::After(token(2)), "nobody has taken anything");
+            let mut kept = open(folder.path());
+            kept.reached(&clock, true, || at(3)).unwrap();
+            drop(kept);
+            fs::write(&file, taken).unwrap();
+            let mut kept = open(folder.path());
+            assert_eq!(kept.start(Start::Now), Start::After(token(2)), "what it began with is sure");
+            clock.advance(SAVE_NS as u64);
+            while kept.saved != at(4) {
+                clock.advance(WRITE_NS as u64 + 1);
+                kept.reached(&clock, false, || at(4)).unwrap();
+                yield_now();
+            }
+            kept.reached(&clock, true, || at(5)).unwrap();
+            drop(kept);
+            fs::write(&file, taken).unwrap();
+            assert_eq!(open(folder.path()).start(Start::Now), Start::After(token(4)), "and what was saved since");
+            fs::remove_file(&file).unwrap();
+            assert_eq!(open(folder.path()).start(Start::Now), Start::Now, "who removes the file begins anew");
+            fs::write(&file, taken).unwrap();
+            let refused = Kept::open(folder.path(), "ticks", ends());
+            assert!(matches!(refused, Err(RelayError::NoResume(_))), "and there is nothing of before");
+        }
     }
 
     #[test]
