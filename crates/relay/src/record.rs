@@ -210,7 +210,7 @@ fn check_place(place: &Place, append: bool) -> Result<(), RelayError> {
             None => Ok(()),
         },
         Err(reason) if reason.kind() != std::io::ErrorKind::NotFound => {
-            Err(RelayError::Folder { place: place.clone(), reason })
+            Err(RelayError::Target { place: place.clone(), reason })
         }
         _ => Ok(()),
     }
@@ -219,6 +219,6 @@ fn check_place(place: &Place, append: bool) -> Result<(), RelayError> {
 fn open_error(error: OpenError) -> RelayError {
     match error {
         OpenError::Differs { place, found, .. } => RelayError::NoRecording { place, found },
-        other => other.into(),
+        other => RelayError::of_writer(other),
     }
 }

@@ -155,7 +155,7 @@ fn a_recording_is_added_to_only_if_told_so() {
     fs::create_dir(at("other")).expect("the folder is ours");
     fs::write(folder.path().join("other").join("letter"), b"dear").expect("the folder is ours");
     check(&record(&at("other")), 2, "", "holds other files");
-    check(&record(&at("other/letter")), 1, "", "cannot be used");
+    check(&record(&at("other/letter")), 1, "", "other/letter cannot be written (Not a directory");
     assert_eq!(fs::read_dir(at("other")).expect("it is still there").count(), 1);
 }
 
@@ -374,6 +374,12 @@ fn a_call_that_would_go_wrong_is_refused() {
         (format!("log record rediss://h:1?ca=/no/such/file ticks {dir}/new"), 2, "/no/such/file"),
         (format!("log record {shm} ticks {dir}/new --start soon"), 2, "now, oldest or a sequence number"),
         (format!("log record {shm} ticks {dir}/new --count 0"), 2, "not in 1.."),
+        // What lies in the way of a log, or lets nobody make one, is told of that log.
+        (format!("log record {shm} ticks {dir}/empty/data/new"), 1, "data/new cannot be written (Not a directory"),
+        (format!("log record {shm} ticks /proc/nowhere/new"), 1, "file:///proc/nowhere/new cannot be written ("),
+        (format!("log replay {dir}/recording file:///proc/nowhere new"), 1, "/proc/nowhere/new cannot be written ("),
+        (format!("log bridge {shm} file:///proc/nowhere --topic new"), 1, "/proc/nowhere/new cannot be written ("),
+        (format!("log bridge {shm} file://{dir}/empty/data --topic new"), 1, "data/new cannot be written (Not a dir"),
         (format!("log replay {dir}/missing {shm} other"), 1, "does not exist"),
         (format!("log replay tcp://x {shm} other"), 2, "neither shm://NAME nor file:///PATH"),
         (format!("log replay {own} {shm} other"), 2, "no recording but a topic"),
