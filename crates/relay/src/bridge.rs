@@ -101,7 +101,7 @@ fn open<'a>(
         // As the URLs say it: a server has another identity when it is started again.
         let ends = [address_at(&settings.from, None, &route.from), address_at(&settings.to, None, &route.to)];
         let (folder, source) = (settings.resume.as_deref(), (settings.from.as_str(), route.from.as_str()));
-        let kept = Kept::asked(folder, from.as_ref(), source, &file_name(&route.from, &route.to), ends)?;
+        let mut kept = Kept::asked(folder, from.as_ref(), source, &file_name(&route.from, &route.to), ends)?;
         let outlet = Outlet::open(to.as_ref(), (&settings.to, &route.to), &settings.opening, settings.wait)?;
         if !kept.as_ref().is_some_and(Kept::is_known) {
             outlet.tell_held(&settings.to, outside);
@@ -132,6 +132,9 @@ fn open<'a>(
             has_left: false,
             has_adopted: false,
         };
+        if let Some(kept) = &mut kept {
+            kept.begin(subscriber.token(), onward.incoming.is_from_log, onward.log())?;
+        }
         let log = onward.outlet.log.as_ref();
         let lost = kept.as_ref().zip(log).and_then(|(kept, log)| kept.lost(&log.there, log.next));
         lines.push(Line { subscriber, kept, lost, onward });
@@ -202,8 +205,9 @@ impl Line<'_> {
         let Self { subscriber, kept, onward, .. } = self;
         let outside = onward.outside;
         let looked = outside.clock.ticks();
+        let most = kept.as_ref().map_or(TURN, Kept::most);
         let mut failed = None;
-        let polled = subscriber.poll(TURN, &mut |event| {
+        let polled = subscriber.poll(most, &mut |event| {
             if failed.is_none() {
                 failed = onward.take(event, looked).err();
             }
@@ -304,7 +308,7 @@ impl Onward<'_> {
         if self.has_left {
             return None;
         }
-        Some(Reached { token: subscriber.token()?, log: self.log() })
+        Some(Reached { token: Some(subscriber.token()?), log: self.log() })
     }
 
     /// Where the log stands, if this is one.

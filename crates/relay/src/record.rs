@@ -57,7 +57,7 @@ pub fn run(settings: &Settings, meter: &Meter, outside: &Outside<'_>) -> Result<
     }
     let connection = connect(url)?;
     let ends = [address_at(url, None, topic), place_address(place)];
-    let kept = Kept::asked(settings.resume.as_deref(), connection.as_ref(), (url, topic), topic, ends)?;
+    let mut kept = Kept::asked(settings.resume.as_deref(), connection.as_ref(), (url, topic), topic, ends)?;
     let start = kept.as_ref().map_or(settings.start, |kept| kept.start(settings.start));
     let mut subscriber = connection.subscriber(topic, start, settings.wait)?;
     subscriber.carry_on();
@@ -67,13 +67,16 @@ pub fn run(settings: &Settings, meter: &Meter, outside: &Outside<'_>) -> Result<
     let log = Log { next: there.sequence(), held: 0, there };
     let tail = kept.as_ref().map_or(Ok(Tail::default()), |kept| kept.tail(&log.there, log.next))?;
     let lost = kept.as_ref().and_then(|kept| kept.lost(&log.there, log.next));
-    (outside.tell)(&format!("recording '{topic}' of {} to {place}", without_login(url)));
     let incoming = Incoming {
         tail,
         target: place.to_string(),
         clock: clock_of(outside.clock.calibration()),
         is_from_log: log_address(url, topic).is_some(),
     };
+    if let Some(kept) = &mut kept {
+        kept.begin(subscriber.token(), incoming.is_from_log, Some(log.reached(&incoming.tail)))?;
+    }
+    (outside.tell)(&format!("recording '{topic}' of {} to {place}", without_login(url)));
     let (messages, is_told, is_elsewhere_told) = (0, false, false);
     let mut recorder =
         Recorder { settings, meter, outside, writer, log, incoming, kept, messages, is_told, is_elsewhere_told };
@@ -107,7 +110,8 @@ impl Recorder<'_> {
         let clock = self.outside.clock;
         let end = self.settings.duration_ns.map(|ns| clock.ticks() + clock.calibration().ticks_of_ns(ns));
         while !self.outside.is_stopped() {
-            let left = self.settings.count.map_or(TURN, |count| (count - self.messages).min(TURN as u64) as usize);
+            let most = self.kept.as_ref().map_or(TURN, Kept::most);
+            let left = self.settings.count.map_or(most, |count| (count - self.messages).min(most as u64) as usize);
             let until_end = |end| clock.ns_between(clock.ticks(), end).max(0) as u64;
             let ns_left = end.map_or(LOOK_NS, until_end).min(LOOK_NS);
             if left == 0 || ns_left == 0 {
@@ -193,7 +197,7 @@ impl Recorder<'_> {
 
 /// How far the topic has been recorded; none if that is not known.
 fn reached(subscriber: &dyn Subscriber, log: &Log, incoming: &Incoming) -> Option<Reached> {
-    Some(Reached { token: subscriber.token()?, log: Some(log.reached(&incoming.tail)) })
+    Some(Reached { token: Some(subscriber.token()?), log: Some(log.reached(&incoming.tail)) })
 }
 
 /// Refuses a place that is no place for a recording, before anything is made there.

@@ -28,9 +28,9 @@ use tickpath_clock::Clock;
 use tickpath_log::Reader;
 use tickpath_result::without_login;
 
-use crate::RelayError;
 use crate::saver::{Saver, beside, write, write_for_good};
 use crate::tail::Tail;
+use crate::{RelayError, TURN};
 
 /// How often the place is written while messages are carried.
 const WRITE_NS: i64 = 50_000_000;
@@ -40,6 +40,9 @@ const SAVE_NS: i64 = 1_000_000_000;
 
 /// What the file of that is called, behind the topic's name.
 const SURE: &str = "sure";
+
+/// What a place has in front that has no token.
+const NO_TOKEN: &str = "-";
 
 /// The place of one topic, in a file of its own, which nobody else uses meanwhile.
 pub(crate) struct Kept {
@@ -63,7 +66,8 @@ pub(crate) struct Kept {
 /// How far a topic has been carried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Reached {
-    pub token: ResumeToken,
+    /// None while the source is a log that is not there yet: all that it will hold is new.
+    pub token: Option<ResumeToken>,
     /// The sequence number of the log's next message, and what tells that log from others, where it goes into one.
     pub log: Option<(u64, u64)>,
 }
@@ -134,6 +138,11 @@ impl Kept {
         self.place.is_some()
     }
 
+    /// How many events may be taken before it is asked how far it has come: without a place nobody knows them again.
+    pub fn most(&self) -> usize {
+        if self.is_known() { TURN } else { 1 }
+    }
+
     /// The file.
     pub fn file(&self) -> &Path {
         &self.file
@@ -141,7 +150,7 @@ impl Kept {
 
     /// Where to begin: there, or as it was asked for if it never came anywhere.
     pub fn start(&self, otherwise: Start) -> Start {
-        self.place.map_or(otherwise, |place| Start::After(place.token))
+        self.place.map_or(otherwise, |place| place.token.map_or(Start::Sequence(0), Start::After))
     }
 
     /// What the log holds behind the place, if it is the log that it was.
@@ -160,14 +169,29 @@ impl Kept {
         (next > there).then(|| Gap::Missed(next - there))
     }
 
+    /// Keeps where the topic begins, if it never came anywhere, before anything is carried: who is killed with the
+    /// first messages begins there again, and knows them. What does not tell that yet is kept behind its first message.
+    pub fn begin(
+        &mut self,
+        token: Option<ResumeToken>,
+        is_from_log: bool,
+        log: Option<(u64, u64)>,
+    ) -> Result<(), RelayError> {
+        if self.is_known() || token.is_none() && !is_from_log {
+            return Ok(());
+        }
+        self.place = Some(Reached { token, log });
+        self.write_both()
+    }
+
     /// Its log has been told what it lost, and is this one, with this next sequence number. Nothing was carried before.
     pub fn mended(&mut self, log: (u64, u64)) -> Result<(), RelayError> {
         self.place = self.place.map(|place| Reached { log: Some(log), ..place });
-        self.begin()
+        self.write_both()
     }
 
-    /// It may have come further. Where it is, which takes a token, is asked only if it is to be written: if that was long
-    /// ago, or has to be `now`.
+    /// It may have come further. Where it is, which takes a token, is asked only if it is to be written: if it never
+    /// was, if that was long ago, or if it has to be `now`.
     pub fn reached(
         &mut self,
         clock: &impl Clock,
@@ -175,13 +199,13 @@ impl Kept {
         place: impl FnOnce() -> Option<Reached>,
     ) -> Result<(), RelayError> {
         let ticks = clock.ticks();
-        if now || clock.ns_between(self.written_at, ticks) > WRITE_NS {
-            let is_first = self.place.is_none();
+        let is_first = !self.is_known();
+        if is_first || now || clock.ns_between(self.written_at, ticks) > WRITE_NS {
             self.place = place().or(self.place);
             self.written_at = ticks;
             if is_first {
                 self.saved_at = ticks;
-                return self.begin();
+                return self.write_both();
             }
             self.write()?;
             self.save(clock.ns_between(self.saved_at, ticks), ticks)?;
@@ -196,9 +220,9 @@ impl Kept {
         self.told(write_for_good(&self.file, &self.text(place)))
     }
 
-    /// Writes the place for good, in both files: where there is none of the first name it is begun anew. The saver, which
-    /// writes the other one, was given none yet.
-    fn begin(&mut self) -> Result<(), RelayError> {
+    /// Writes the place for good, in both files: without the first one the topic would be begun anew. The saver, which
+    /// writes the other one, was given no place yet.
+    fn write_both(&mut self) -> Result<(), RelayError> {
         let Some(place) = self.place else { return Ok(()) };
         for file in [&beside(&self.file, SURE), &self.file] {
             self.told(write_for_good(file, &self.text(place)))?;
@@ -215,8 +239,8 @@ impl Kept {
         Ok(())
     }
 
-    /// Gives the place to the saver, if that is another one by now, and the last time was long ago. While the disk is not
-    /// done with the one before, that is tried again.
+    /// Gives the place to the saver, if that is another one by now, and the last time was long ago. While the disk is
+    /// not done with the one before, that is tried again.
     fn save(&mut self, since_ns: i64, ticks: u64) -> Result<(), RelayError> {
         let is_due = self.place != self.saved && since_ns > SAVE_NS;
         let Some(place) = self.place.filter(|_| is_due) else { return Ok(()) };
@@ -272,7 +296,10 @@ impl Reached {
     fn parse(text: &str, ends: &str) -> Option<Result<Self, String>> {
         let (place, rest) = text.split_once('\n')?;
         let mut words = place.split(' ');
-        let token = words.next()?.parse().ok()?;
+        let token = match words.next()? {
+            NO_TOKEN => None,
+            word => Some(word.parse().ok()?),
+        };
         let mut number = || words.next().map(str::parse).transpose().ok();
         let log = match (number()?, number()?) {
             (Some(next), Some(identity)) => Some((next, identity)),
@@ -288,9 +315,13 @@ impl Reached {
 
 impl fmt::Display for Reached {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.token {
+            Some(token) => write!(f, "{token}")?,
+            None => f.write_str(NO_TOKEN)?,
+        }
         match self.log {
-            Some((next, identity)) => writeln!(f, "{} {next} {identity}", self.token),
-            None => writeln!(f, "{}", self.token),
+            Some((next, identity)) => writeln!(f, " {next} {identity}"),
+            None => writeln!(f),
         }
     }
 }
@@ -319,7 +350,7 @@ mod tests {
     }
 
     fn at(next: u64) -> Option<Reached> {
-        Some(Reached { token: token(next), log: None })
+        Some(Reached { token: Some(token(next)), log: None })
     }
 
     #[test]
@@ -348,6 +379,28 @@ mod tests {
         kept.end(at(4)).unwrap();
         drop(kept);
         assert_eq!(open(folder.path()).start(Start::Now), Start::After(token(4)));
+    }
+
+    #[test]
+    fn a_topic_has_a_place_before_anything_of_it_is_carried() {
+        let begun = |token, is_from_log| {
+            let folder = tempfile::tempdir().unwrap();
+            open(folder.path()).begin(token, is_from_log, Some((7, 8))).unwrap();
+            let kept = open(folder.path());
+            assert_eq!(kept.place.and_then(|place| place.log), Some((7, 8)).filter(|_| kept.is_known()));
+            kept.start(Start::Now)
+        };
+        assert_eq!(begun(Some(token(1)), true), Start::After(token(1)));
+        assert_eq!(begun(None, true), Start::Sequence(0), "a log that comes later is new");
+        assert_eq!(begun(None, false), Start::Now, "of a broker nothing is known yet");
+        let (folder, clock) = (tempfile::tempdir().unwrap(), SimulatedClock::at(1));
+        let mut kept = open(folder.path());
+        for place in [None, at(1), at(2)] {
+            kept.reached(&clock, false, || place).unwrap();
+        }
+        kept.begin(Some(token(3)), true, None).unwrap();
+        drop(kept);
+        assert_eq!(open(folder.path()).start(Start::Now), Start::After(token(1)), "the first one is kept at once");
     }
 
     #[test]
@@ -387,9 +440,10 @@ mod tests {
 
     #[test]
     fn a_place_is_read_as_it_was_written_or_not_at_all() {
-        let token: ResumeToken = "log:1,2,3,4".parse().unwrap();
         let ends = "redis 1/ticks\nshm://ticks\n";
-        for log in [None, Some((0, 7)), Some((u64::MAX, u64::MAX))] {
+        let logs = [None, Some((0, 7)), Some((u64::MAX, u64::MAX))];
+        let tokens = [None, Some(token(1))];
+        for (log, token) in logs.into_iter().flat_map(|log| tokens.map(|token| (log, token))) {
             let place = Reached { token, log };
             let text = format!("{place}{ends}");
             assert_eq!(Reached::parse(&text, ends), Some(Ok(place)));

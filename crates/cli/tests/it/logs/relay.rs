@@ -177,6 +177,29 @@ fn a_full_topic_is_waited_for() {
 }
 
 #[test]
+fn a_bridge_that_is_killed_with_its_first_messages_knows_them_again() {
+    let topic = Shared::new("first");
+    let folder = tempdir().expect("a temporary folder can be made");
+    let messages: Vec<Carried> = (0..60).map(|n: u64| (n, 40, vec![n as u8; 1_000])).collect();
+    keep(&folder.path().join("ticks"), &messages);
+    let (url, places) = (format!("file://{}", text(folder.path())), folder.path().join("places"));
+    let line = format!("log bridge {url} {} --topic ticks --start oldest --policy fail", topic.url);
+    let line = format!("{line} --capacity 32768 --resume {}", text(&places));
+    let first = Running::start(&line);
+    first.await_words("nobody is subscribed");
+    let mut subscriber = subscriber(&topic.url, "ticks", bus::Start::Oldest);
+    // The topic is full before the bridge has published what it found at its first look.
+    let place = topic.place("ticks");
+    let there = || Reader::open(&place, Start::Now, Registration::Unregistered).expect("it is there").sequence();
+    until(|| there() > 10, || "messages in the topic".to_owned());
+    drop(first);
+    let again = Running::start(&line);
+    assert_eq!(receive(subscriber.as_mut(), messages.len()), messages);
+    stays_quiet(subscriber.as_mut());
+    assert_eq!(again.interrupt().code, Some(0));
+}
+
+#[test]
 fn a_bridge_carries_both_ways_and_tells_a_lost_connection() {
     let mut server = RedisServer::start();
     let topic = Shared::new("bridge");
