@@ -255,7 +255,7 @@ impl Onward<'_> {
     }
 
     fn pass(&mut self, message: &Message<'_>, looked: u64, is_foreign: bool) -> Result<(), RelayError> {
-        let Some(timed) = self.incoming.fresh(message, is_foreign, self.outside)? else { return Ok(()) };
+        let Some(timed) = self.incoming.fresh(message, is_foreign)? else { return Ok(()) };
         // A log has one clock; on a broker a stamp goes with the clock that it is of.
         let here = match self.outlet.log.is_some() || message.origin.is_none() {
             true => Some(self.outside.stamp_here(&timed, &self.topic, &mut self.is_elsewhere_told)),
@@ -263,6 +263,7 @@ impl Onward<'_> {
         };
         let stamp = here.map_or(message.stamp, |here| here.ticks);
         let Some(refused) = self.publish(Item::of(message, stamp))? else { return Ok(()) };
+        self.incoming.passed(self.outside);
         let now = self.outside.clock.ticks();
         let had_ns = self.outside.clock.ns_between(looked, now);
         let utc_ns = self.outside.utc_ns_of(if message.is_of_clock(self.incoming.clock) { stamp } else { now });
@@ -290,8 +291,8 @@ impl Onward<'_> {
                 Ok(Handed::Stopped) => break,
                 Err(PublishError::TooLarge { bytes, limit }) => {
                     self.drop_too_large(bytes, limit);
-                    let loss = Item::Gap(self.outside.clock.ticks(), Gap::Missed(1));
-                    return self.publish(loss).map(|_| None);
+                    let Some(left) = self.incoming.tail.gap(Gap::Missed(1))? else { return Ok(None) };
+                    return self.publish(Item::Gap(self.outside.clock.ticks(), left)).map(|_| None);
                 }
                 Err(reason) if reason.may_pass() => self.tell_outage(&reason),
                 Err(reason) => return Err(RelayError::Refused { topic: self.outlet.topic.clone(), reason }),

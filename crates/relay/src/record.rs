@@ -181,9 +181,10 @@ impl Recorder<'_> {
     }
 
     fn keep_message(&mut self, message: &Message<'_>, is_foreign: bool) -> Result<(), RelayError> {
-        let Some(timed) = self.incoming.fresh(message, is_foreign, self.outside)? else { return Ok(()) };
+        let Some(timed) = self.incoming.fresh(message, is_foreign)? else { return Ok(()) };
         let stamp = self.outside.stamp_here(&timed, &self.settings.topic, &mut self.is_elsewhere_told);
         self.write(stamp.ticks, message.kind, message.payload)?;
+        self.incoming.passed(self.outside);
         self.messages += 1;
         let utc_ns = self.outside.utc_ns_of(stamp.ticks);
         self.meter.update(|totals| {

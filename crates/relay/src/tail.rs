@@ -18,25 +18,23 @@ pub(crate) struct Incoming {
 
 impl Incoming {
     /// A message that comes, with the origin that its stamp goes by; none if it is published already.
-    pub fn fresh<'m>(
-        &mut self,
-        message: &Message<'m>,
-        is_foreign: bool,
-        outside: &Outside<'_>,
-    ) -> Result<Option<Message<'m>>, ReadError> {
+    pub fn fresh<'m>(&mut self, message: &Message<'m>, is_foreign: bool) -> Result<Option<Message<'m>>, ReadError> {
         let timed = Message { origin: message.origin.filter(|_| !self.is_from_log), ..*message };
         // Of what other programs publish the stamp is when it comes, which is another time now.
         let stamp = timed.is_of_clock(self.clock).then_some(timed.stamp).filter(|_| !is_foreign);
-        match self.tail.message(stamp, timed.kind, timed.payload)? {
-            Known::New => {}
-            Known::Published => return Ok(None),
-            Known::Differs => (outside.tell)(&format!(
+        let is_published = self.tail.message(stamp, timed.kind, timed.payload)?;
+        Ok(Some(timed).filter(|_| !is_published))
+    }
+
+    /// A message was fresh, and is published now. If the tail holds more, that is something else, which is told.
+    pub fn passed(&mut self, outside: &Outside<'_>) {
+        if self.tail.records.is_some() && std::mem::take(&mut self.tail).front.is_some() {
+            (outside.tell)(&format!(
                 "{} holds other messages behind the place that was kept than those that come: some may be there twice; \
                  to begin anew, remove the log and what --resume keeps",
                 self.target
-            )),
+            ));
         }
-        Ok(Some(timed))
     }
 }
 
@@ -46,6 +44,8 @@ pub(crate) struct Tail {
     records: Option<Records>,
     /// The oldest one that has not come again.
     front: Option<Record>,
+    /// So many messages were told as lost right before that.
+    told: u64,
 }
 
 /// Where a tail is read from.
@@ -67,22 +67,11 @@ enum Record {
     Gone(u64),
 }
 
-/// What something is to who has published a tail.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Known {
-    /// It is not in the tail.
-    New,
-    /// It is published already.
-    Published,
-    /// It should have been in the tail, which holds something else.
-    Differs,
-}
-
 impl Tail {
     /// What a log holds from `next` to `end`.
     pub fn open(log: &Place, next: u64, end: u64) -> Result<Self, RelayError> {
         let reader = Reader::open(log, tickpath_log::Start::Sequence(next), Registration::Unregistered)?;
-        let mut tail = Self { records: Some(Records { reader, end }), front: None };
+        let mut tail = Self { records: Some(Records { reader, end }), front: None, told: 0 };
         tail.advance()?;
         Ok(tail)
     }
@@ -94,16 +83,21 @@ impl Tail {
         Some(behind - if let Record::Gone(left) = front { *left } else { 1 })
     }
 
-    /// Looks for a message that comes now where it should be. Of another host's clock there is no stamp to compare.
-    fn message(&mut self, stamp: Option<u64>, kind: u8, payload: &[u8]) -> Result<Known, ReadError> {
-        while let Some(Record::Gap(_)) = &self.front {
+    /// Looks for a message that comes now where it should be; whether it is there. Of another host's clock there is no
+    /// stamp to compare.
+    fn message(&mut self, stamp: Option<u64>, kind: u8, payload: &[u8]) -> Result<bool, ReadError> {
+        while let Some(Record::Gap(gap)) = self.front {
+            if let Gap::Missed(missed) = gap {
+                self.told = self.told.saturating_add(missed);
+            }
             self.advance()?;
         }
         let is_same = match &mut self.front {
-            None => return Ok(Known::New),
+            None => false,
             Some(Record::Gone(left)) if *left > 1 => {
                 *left -= 1;
-                return Ok(Known::Published);
+                self.told = 0;
+                return Ok(true);
             }
             Some(Record::Message { stamp: held_at, kind: held_as, payload: held }) => {
                 *held_as == kind && held == payload && stamp.is_none_or(|stamp| stamp == *held_at)
@@ -111,14 +105,14 @@ impl Tail {
             Some(_) => true,
         };
         if is_same {
+            self.told = 0;
             self.advance()?;
-            return Ok(Known::Published);
         }
-        *self = Self::default();
-        Ok(Known::Differs)
+        Ok(is_same)
     }
 
-    /// The same of a loss: what of it is not published, as news or as the messages that are lost now.
+    /// The same of a loss: what of it is not published, as news or as the messages that are lost now. A message that is
+    /// not there, and cannot be published, is one: then the news of it may have come before what was looked at.
     pub fn gap(&mut self, gap: Gap) -> Result<Option<Gap>, ReadError> {
         let Gap::Missed(mut left) = gap else {
             if self.front == Some(Record::Gap(gap)) {
@@ -131,6 +125,9 @@ impl Tail {
             }
             return Ok(Some(gap));
         };
+        let before = left.min(self.told);
+        left -= before;
+        self.told -= before;
         while left > 0 {
             match &mut self.front {
                 None => return Ok(Some(Gap::Missed(left))),
@@ -195,27 +192,31 @@ mod tests {
         (Tail::open(&place, 0, records.len() as u64).unwrap(), folder)
     }
 
-    /// What comes of these, one after the other: published, new, or differing; of a loss what is left of it.
+    /// What comes of these, one after the other: published, new, or differing; of a loss, and of a message that is too
+    /// long to be published, which is a capital, what is left of it.
     fn told(tail: &mut Tail, coming: &str) -> String {
         let mut told = String::new();
         for one in coming.chars() {
             told.push(match one.to_digit(10) {
-                Some(missed) => {
-                    let gap = if missed == 0 { Gap::Reconnected } else { Gap::Missed(missed.into()) };
-                    match tail.gap(gap).unwrap() {
-                        None => '-',
-                        Some(Gap::Reconnected) => '0',
-                        Some(Gap::Missed(left)) => char::from_digit(left as u32, 10).unwrap(),
-                    }
-                }
-                None => match tail.message(None, KIND, one.to_string().as_bytes()).unwrap() {
-                    Known::New => 'n',
-                    Known::Published => '-',
-                    Known::Differs => 'd',
+                Some(0) => lost(tail, Gap::Reconnected),
+                Some(missed) => lost(tail, Gap::Missed(missed.into())),
+                None if tail.message(None, KIND, one.to_string().as_bytes()).unwrap() => '-',
+                None if one.is_uppercase() => lost(tail, Gap::Missed(1)),
+                None => match std::mem::take(tail).front {
+                    None => 'n',
+                    Some(_) => 'd',
                 },
             });
         }
         told
+    }
+
+    fn lost(tail: &mut Tail, gap: Gap) -> char {
+        match tail.gap(gap).unwrap() {
+            None => '-',
+            Some(Gap::Reconnected) => '0',
+            Some(Gap::Missed(left)) => char::from_digit(left as u32, 10).unwrap(),
+        }
     }
 
     #[test]
@@ -232,6 +233,12 @@ mod tests {
             ("abc", "3d", "-n"),
             ("abc", "5f", "2n"),
             ("a2b", "4e", "-n"),
+            // What was too long to be published was told as lost, and is so again.
+            ("a1b", "aXb", "---"),
+            ("a11", "aXYc", "---n"),
+            ("a2b", "aX1bY", "----1"),
+            ("a", "aXY", "-11"),
+            ("a1", "acX", "-n1"),
             // What others have published ends the comparison.
             ("axb", "abx", "-dn"),
         ] {
@@ -254,7 +261,8 @@ mod tests {
     #[test]
     fn what_has_another_stamp_is_another_message() {
         let (mut tail, _folder) = tail(Policy::Keep, "a");
-        assert_eq!(tail.message(Some(1), KIND, b"a").unwrap(), Known::Differs);
+        assert!(!tail.message(Some(1), KIND, b"a").unwrap());
+        assert!(tail.message(Some(0), KIND, b"a").unwrap());
     }
 
     #[test]
@@ -268,6 +276,6 @@ mod tests {
         assert_eq!(told(&mut tail, "?"), "-", "what it held is not known");
         assert_eq!(tail.front(), Some(gone));
         let next = letters.as_bytes()[gone as usize];
-        assert_eq!(tail.message(Some(gone), KIND, &[next]).unwrap(), Known::Published);
+        assert!(tail.message(Some(gone), KIND, &[next]).unwrap());
     }
 }
