@@ -130,7 +130,7 @@ fn open<'a>(
             is_elsewhere_told: false,
             is_out: false,
             has_left: false,
-            has_adopted: false,
+            has_named: false,
         };
         if let Some(kept) = &mut kept {
             kept.begin(subscriber.token(), onward.incoming.is_from_log, onward.log())?;
@@ -168,8 +168,8 @@ struct Onward<'a> {
     is_out: bool,
     /// Something that had come was not published, because the bridge was stopped.
     has_left: bool,
-    /// Something of other programs was published, which nobody could tell from a copy: on a broker.
-    has_adopted: bool,
+    /// Something was published on a broker under an origin of its own, by which nobody could tell it from a copy.
+    has_named: bool,
 }
 
 impl Line<'_> {
@@ -217,7 +217,7 @@ impl Line<'_> {
         }
         let count = polled.map_err(|reason| RelayError::Receive { topic: onward.topic.clone(), reason })?;
         if let Some(kept) = kept {
-            let now = std::mem::take(&mut onward.has_adopted);
+            let now = std::mem::take(&mut onward.has_named);
             kept.reached(&outside.clock, now, || onward.reached(&**subscriber))?;
         }
         if count == 0 {
@@ -234,12 +234,14 @@ impl Onward<'_> {
         match event {
             Event::Message(message) => match Gap::read(message.kind, message.payload) {
                 // Somebody else has told it: it stays his, so that it goes in no circle.
-                Some(gap) => self.lose(gap, |_| Item::of(&message, message.stamp)),
+                Some(gap) => self.lose(gap, |left| match left == gap {
+                    true => Item::of(&message, message.stamp),
+                    false => Item::Gap(looked, left),
+                }),
                 None => self.pass(&message, looked, false),
             },
             Event::Foreign(foreign) => {
                 let message = outside.adopt(foreign, *foreign_kind, topic, is_told);
-                self.has_adopted = self.outlet.log.is_none();
                 self.pass(&message, looked, true)
             }
             Event::Gap(gap) => self.lose(gap, |gap| Item::Gap(looked, gap)),
@@ -285,6 +287,7 @@ impl Onward<'_> {
         while !(self.has_left || self.is_out && self.outside.is_stopped()) {
             match self.outlet.hand_over(item, self.outside) {
                 Ok(Handed::Over { refused, .. }) => {
+                    self.has_named |= self.outlet.log.is_none() && !item.has_origin();
                     self.tell_return();
                     return Ok(Some(refused));
                 }

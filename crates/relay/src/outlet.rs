@@ -59,6 +59,11 @@ impl<'a> Item<'a> {
     pub fn of(message: &Message<'a>, stamp: u64) -> Self {
         Self::Message { origin: message.origin, stamp, kind: message.kind, payload: message.payload }
     }
+
+    /// Whether it has an origin to keep.
+    pub fn has_origin(&self) -> bool {
+        matches!(self, Self::Message { origin: Some(_), .. })
+    }
 }
 
 /// What came of handing something over.
