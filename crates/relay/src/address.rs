@@ -2,7 +2,7 @@
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use tickpath_log::{Place, Reader, Registration, Start};
 use tickpath_result::without_login;
@@ -59,14 +59,32 @@ pub(crate) fn place_address(place: &Place) -> String {
     if place.is_shared_memory() { place.to_string() } else { folder_address(place.dir()) }
 }
 
+/// The same folder has the same address before it is made and after: links are followed as far as there is something.
 fn folder_address(dir: &Path) -> String {
-    let dir = dir.canonicalize().unwrap_or_else(|_| dir.components().collect());
+    let found = |there: &Path| Some((there.canonicalize().ok()?, dir.strip_prefix(there).ok()?));
+    let dir: PathBuf = match dir.ancestors().find_map(found) {
+        Some((there, rest)) => there.components().chain(rest.components()).collect(),
+        None => dir.components().collect(),
+    };
     format!("file://{}", dir.display())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_topic_has_one_address_before_it_is_made_and_after() {
+        let folder = tempfile::tempdir().unwrap();
+        let (link, there) = (folder.path().join("link"), folder.path().join("there"));
+        std::fs::create_dir(&there).unwrap();
+        std::os::unix::fs::symlink(&there, &link).unwrap();
+        let url = |folder: &Path| format!("file://{}/logs", folder.display());
+        let before = address(&url(&link), "ticks");
+        assert_eq!(before, address(&url(&there), "ticks"));
+        std::fs::create_dir_all(there.join("logs/ticks")).unwrap();
+        assert_eq!(before, address(&url(&link), "ticks"));
+    }
 
     #[test]
     fn one_topic_has_one_address() {

@@ -24,7 +24,8 @@ use tickpath_result::without_login;
 use super::{LOOK_NS, Meter, Opening, Outside, RETRY_NS, RelayError, TURN, gap_words};
 use crate::address::{address_at, log_address};
 use crate::outlet::{Handed, Item, Outlet};
-use crate::resume::{Kept, Known, Tail, file_name};
+use crate::resume::{Kept, Reached, file_name};
+use crate::tail::{Incoming, Tail};
 
 /// What is carried where.
 #[derive(Debug, Clone)]
@@ -100,7 +101,7 @@ fn open<'a>(
         // As the URLs say it: a server has another identity when it is started again.
         let ends = [address_at(&settings.from, None, &route.from), address_at(&settings.to, None, &route.to)];
         let (folder, source) = (settings.resume.as_deref(), (settings.from.as_str(), route.from.as_str()));
-        let kept = Kept::asked(folder, from.as_ref(), source, &file_name(&route.from, &route.to), ends)?;
+        let mut kept = Kept::asked(folder, from.as_ref(), source, &file_name(&route.from, &route.to), ends)?;
         let outlet = Outlet::open(to.as_ref(), (&settings.to, &route.to), &settings.opening, settings.wait)?;
         if !kept.as_ref().is_some_and(Kept::is_known) {
             outlet.tell_held(&settings.to, outside);
@@ -112,21 +113,28 @@ fn open<'a>(
         let start = kept.as_ref().map_or(settings.start, |kept| kept.start(settings.start));
         let mut subscriber = from.subscriber(&route.from, start, settings.wait)?;
         subscriber.carry_on();
+        let incoming = Incoming {
+            tail,
+            target: format!("'{}'", route.to),
+            clock: clock_of(outside.clock.calibration()),
+            is_from_log: log_address(&settings.from, &route.from).is_some(),
+        };
         let onward = Onward {
             topic: route.from.clone(),
             outlet,
-            tail,
-            clock: clock_of(outside.clock.calibration()),
+            incoming,
             meter,
             outside,
-            is_from_log: log_address(&settings.from, &route.from).is_some(),
             foreign_kind: settings.foreign_kind,
             is_told: false,
             is_elsewhere_told: false,
             is_out: false,
             has_left: false,
-            has_adopted: false,
+            has_named: false,
         };
+        if let Some(kept) = &mut kept {
+            kept.begin(subscriber.token(), onward.incoming.is_from_log, onward.log())?;
+        }
         let log = onward.outlet.log.as_ref();
         let lost = kept.as_ref().zip(log).and_then(|(kept, log)| kept.lost(&log.there, log.next));
         lines.push(Line { subscriber, kept, lost, onward });
@@ -148,14 +156,9 @@ struct Onward<'a> {
     /// The topic's name where it is received.
     topic: String,
     outlet: Outlet,
-    /// What is published already of what comes.
-    tail: Tail,
-    /// The clock of this host.
-    clock: u64,
+    incoming: Incoming,
     meter: &'a Meter,
     outside: &'a Outside<'a>,
-    /// What comes is from a log.
-    is_from_log: bool,
     foreign_kind: u8,
     /// That there are messages of other programs was told.
     is_told: bool,
@@ -165,37 +168,46 @@ struct Onward<'a> {
     is_out: bool,
     /// Something that had come was not published, because the bridge was stopped.
     has_left: bool,
-    /// Something of other programs was published, which nobody could tell from a copy.
-    has_adopted: bool,
+    /// Something was published on a broker under an origin of its own, by which nobody could tell it from a copy.
+    has_named: bool,
 }
 
 impl Line<'_> {
     /// Carries until it is stopped. What cannot be carried on stops the others too.
     fn carry(mut self) -> Result<(), RelayError> {
         let outside = self.onward.outside;
-        while !outside.is_stopped() {
-            if let Err(error) = self.turn() {
-                outside.stop.store(true, Ordering::Relaxed);
-                return Err(error);
-            }
+        let mut carried = self.mend();
+        while carried.is_ok() && !outside.is_stopped() {
+            carried = self.turn();
         }
-        self.kept.as_mut().map_or(Ok(()), Kept::end)
+        if carried.is_err() {
+            outside.stop.store(true, Ordering::Relaxed);
+            return carried;
+        }
+        let reached = self.onward.reached(&*self.subscriber);
+        self.kept.map_or(Ok(()), |mut kept| kept.end(reached))
+    }
+
+    /// Tells what the log has lost that was published before, also if it is to stop: the place is of the log that is there.
+    fn mend(&mut self) -> Result<(), RelayError> {
+        let Self { kept, lost, onward, .. } = self;
+        let Some(gap) = lost.take() else { return Ok(()) };
+        onward.take(Event::Gap(gap), onward.outside.clock.ticks())?;
+        onward.tell_lost(kept.as_ref());
+        match (kept.as_mut().filter(|_| !onward.has_left), onward.log()) {
+            (Some(kept), Some(log)) => kept.mended(log),
+            _ => Ok(()),
+        }
     }
 
     /// Carries what has come, or waits for it.
     fn turn(&mut self) -> Result<(), RelayError> {
-        let Self { subscriber, kept, lost, onward } = self;
+        let Self { subscriber, kept, onward, .. } = self;
         let outside = onward.outside;
         let looked = outside.clock.ticks();
-        if let Some(gap) = lost.take() {
-            onward.take(Event::Gap(gap), looked)?;
-            onward.tell_lost(kept.as_ref());
-            if let (Some(kept), Some(log)) = (kept.as_mut().filter(|_| !onward.has_left), onward.log()) {
-                kept.mended(log)?;
-            }
-        }
+        let most = kept.as_ref().map_or(TURN, Kept::most);
         let mut failed = None;
-        let polled = subscriber.poll(TURN, &mut |event| {
+        let polled = subscriber.poll(most, &mut |event| {
             if failed.is_none() {
                 failed = onward.take(event, looked).err();
             }
@@ -204,9 +216,9 @@ impl Line<'_> {
             return Err(error);
         }
         let count = polled.map_err(|reason| RelayError::Receive { topic: onward.topic.clone(), reason })?;
-        if let Some(kept) = kept.as_mut().filter(|_| !onward.has_left) {
-            let now = std::mem::take(&mut onward.has_adopted);
-            kept.reached(subscriber.token(), onward.log(), outside, now)?;
+        if let Some(kept) = kept {
+            let now = std::mem::take(&mut onward.has_named);
+            kept.reached(&outside.clock, now, || onward.reached(&**subscriber))?;
         }
         if count == 0 {
             subscriber.wait(LOOK_NS);
@@ -222,12 +234,14 @@ impl Onward<'_> {
         match event {
             Event::Message(message) => match Gap::read(message.kind, message.payload) {
                 // Somebody else has told it: it stays his, so that it goes in no circle.
-                Some(gap) => self.lose(gap, |_| Item::of(&message, message.stamp)),
+                Some(gap) => self.lose(gap, |left| match left == gap {
+                    true => Item::of(&message, message.stamp),
+                    false => Item::Gap(looked, left),
+                }),
                 None => self.pass(&message, looked, false),
             },
             Event::Foreign(foreign) => {
                 let message = outside.adopt(foreign, *foreign_kind, topic, is_told);
-                self.has_adopted = true;
                 self.pass(&message, looked, true)
             }
             Event::Gap(gap) => self.lose(gap, |gap| Item::Gap(looked, gap)),
@@ -238,37 +252,26 @@ impl Onward<'_> {
     fn lose<'m>(&mut self, gap: Gap, item: impl FnOnce(Gap) -> Item<'m>) -> Result<(), RelayError> {
         self.meter.update(|totals| totals.gap(gap));
         (self.outside.tell)(&format!("'{}': {}", self.topic, gap_words(gap)));
-        let Some(left) = self.tail.gap(gap)? else { return Ok(()) };
+        let Some(left) = self.incoming.tail.gap(gap)? else { return Ok(()) };
         self.publish(item(left)).map(|_| ())
     }
 
     fn pass(&mut self, message: &Message<'_>, looked: u64, is_foreign: bool) -> Result<(), RelayError> {
-        let Message { kind, payload, origin, .. } = *message;
-        // A log is stamped by the clock of its host.
-        let timed = Message { origin: origin.filter(|_| !self.is_from_log), ..*message };
-        let here = timed.is_of_clock(self.clock).then_some(message.stamp).filter(|_| !is_foreign);
-        match self.tail.message(here, kind, payload)? {
-            Known::New => {}
-            Known::Published => return Ok(()),
-            Known::Differs => (self.outside.tell)(&format!(
-                "'{}' holds other messages behind the place that was kept than those that come: some may be there twice; \
-                 to begin anew, remove the log and what --resume keeps",
-                self.outlet.topic
-            )),
-        }
+        let Some(timed) = self.incoming.fresh(message, is_foreign)? else { return Ok(()) };
         // A log has one clock; on a broker a stamp goes with the clock that it is of.
-        let here = match self.outlet.log.is_some() || origin.is_none() {
+        let here = match self.outlet.log.is_some() || message.origin.is_none() {
             true => Some(self.outside.stamp_here(&timed, &self.topic, &mut self.is_elsewhere_told)),
             false => None,
         };
         let stamp = here.map_or(message.stamp, |here| here.ticks);
         let Some(refused) = self.publish(Item::of(message, stamp))? else { return Ok(()) };
+        self.incoming.passed(self.outside);
         let now = self.outside.clock.ticks();
         let had_ns = self.outside.clock.ns_between(looked, now);
-        let utc_ns = self.outside.utc_ns_of(if message.is_of_clock(self.clock) { stamp } else { now });
+        let utc_ns = self.outside.utc_ns_of(if message.is_of_clock(self.incoming.clock) { stamp } else { now });
         self.meter.update(|totals| {
             totals.elsewhere += u64::from(here.is_some_and(|here| here.is_arrival));
-            totals.message(payload.len(), utc_ns);
+            totals.message(message.payload.len(), utc_ns);
             totals.foreign += u64::from(is_foreign);
             totals.refused += u64::from(refused);
             totals.delay(had_ns);
@@ -284,14 +287,15 @@ impl Onward<'_> {
         while !(self.has_left || self.is_out && self.outside.is_stopped()) {
             match self.outlet.hand_over(item, self.outside) {
                 Ok(Handed::Over { refused, .. }) => {
+                    self.has_named |= self.outlet.log.is_none() && !item.has_origin();
                     self.tell_return();
                     return Ok(Some(refused));
                 }
                 Ok(Handed::Stopped) => break,
                 Err(PublishError::TooLarge { bytes, limit }) => {
                     self.drop_too_large(bytes, limit);
-                    let loss = Item::Gap(self.outside.clock.ticks(), Gap::Missed(1));
-                    return self.publish(loss).map(|_| None);
+                    let Some(left) = self.incoming.tail.gap(Gap::Missed(1))? else { return Ok(None) };
+                    return self.publish(Item::Gap(self.outside.clock.ticks(), left)).map(|_| None);
                 }
                 Err(reason) if reason.may_pass() => self.tell_outage(&reason),
                 Err(reason) => return Err(RelayError::Refused { topic: self.outlet.topic.clone(), reason }),
@@ -303,11 +307,17 @@ impl Onward<'_> {
         Ok(None)
     }
 
-    /// The first message of the log, where this is one, that is not known to be of those before the place of the source; and
-    /// what tells that log from others.
+    /// How far the topic has been carried; none if that is not known, or if something that had come was left.
+    fn reached(&self, subscriber: &dyn Subscriber) -> Option<Reached> {
+        if self.has_left {
+            return None;
+        }
+        Some(Reached { token: Some(subscriber.token()?), log: self.log() })
+    }
+
+    /// Where the log stands, if this is one.
     fn log(&self) -> Option<(u64, u64)> {
-        let log = self.outlet.log.as_ref()?;
-        Some((self.tail.front().unwrap_or(log.next), log.there.identity()))
+        self.outlet.log.as_ref().map(|log| log.reached(&self.incoming.tail))
     }
 
     /// The log is shorter than it was, or another one.

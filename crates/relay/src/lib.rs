@@ -22,6 +22,8 @@ mod outlet;
 pub mod record;
 pub mod replay;
 mod resume;
+mod saver;
+mod tail;
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -118,9 +120,9 @@ pub enum RelayError {
     /// A recording would end with the host.
     #[error("{0} lies in shared memory, and would end with the host; record to a folder, like file:///var/lib/ticks")]
     NoDisk(Place),
-    /// The folder of a recording cannot be looked at.
-    #[error("{place} cannot be used ({reason}); name a folder that you may write")]
-    Folder {
+    /// A log cannot be made where it is to be written, or not be written there.
+    #[error("{place} cannot be written ({reason}); name a place that you may write")]
+    Target {
         /// Which one.
         place: Place,
         /// What the operating system says.
@@ -259,6 +261,26 @@ impl RelayError {
             Self::NoHistory { .. } | Self::ResumeHeld(_) | Self::OtherResume { .. } => true,
             Self::Connect(error) => error.is_usage(),
             _ => false,
+        }
+    }
+
+    /// Why a topic cannot be published.
+    fn of_publisher(error: ConnectError) -> Self {
+        match error {
+            ConnectError::Other(reason) => match reason.downcast::<OpenError>() {
+                Ok(reason) => Self::of_writer(*reason),
+                Err(reason) => Self::Connect(ConnectError::Other(reason)),
+            },
+            error => Self::Connect(error),
+        }
+    }
+
+    /// Why a log cannot be written. Where it cannot be made, the log's own sentence is for who waits for its writer.
+    fn of_writer(error: OpenError) -> Self {
+        match error {
+            OpenError::Permission { place, reason } | OpenError::Io { place, reason } => Self::Target { place, reason },
+            OpenError::NotFound(place) => Self::Target { place, reason: std::io::ErrorKind::NotFound.into() },
+            error => Self::Open(error),
         }
     }
 }

@@ -1,12 +1,13 @@
 //! Where messages go. Room for them is waited for, and so is an answer.
 
-use tickpath_bus::{ConnectError, Connection, Gap, Message, Origin, Policy, PublishError, Publisher, TopicConfig};
+use tickpath_bus::{Connection, Gap, Message, Origin, Policy, PublishError, Publisher, TopicConfig};
 use tickpath_clock::{Clock, Wait, sleep_ns};
 use tickpath_log::{Reader, Registration, Start};
 use tickpath_result::without_login;
 
 use crate::address::held;
-use crate::{Opening, Outside, RETRY_NS, ROOM_NS};
+use crate::tail::Tail;
+use crate::{Opening, Outside, RETRY_NS, ROOM_NS, RelayError};
 
 /// A topic that is published.
 pub(crate) struct Outlet {
@@ -27,6 +28,14 @@ pub(crate) struct Log {
     pub held: u64,
     /// The sequence number of its next message.
     pub next: u64,
+}
+
+impl Log {
+    /// The first message that is not known to be of those before the place of the source; and what tells this log from
+    /// others.
+    pub fn reached(&self, tail: &Tail) -> (u64, u64) {
+        (tail.front().unwrap_or(self.next), self.there.identity())
+    }
 }
 
 /// What is published.
@@ -50,6 +59,11 @@ impl<'a> Item<'a> {
     pub fn of(message: &Message<'a>, stamp: u64) -> Self {
         Self::Message { origin: message.origin, stamp, kind: message.kind, payload: message.payload }
     }
+
+    /// Whether it has an origin to keep.
+    pub fn has_origin(&self) -> bool {
+        matches!(self, Self::Message { origin: Some(_), .. })
+    }
 }
 
 /// What came of handing something over.
@@ -72,16 +86,15 @@ impl Outlet {
         (url, topic): (&str, &str),
         opening: &Opening,
         wait: Wait,
-    ) -> Result<Self, ConnectError> {
+    ) -> Result<Self, RelayError> {
         let usual = connection.capabilities().policies.first().copied().unwrap_or(Policy::Overwrite);
         let policy = opening.policy.unwrap_or(usual);
         let Opening { capacity_bytes, max_age_ns, .. } = *opening;
         let config = TopicConfig { capacity_bytes, max_age_ns, ..TopicConfig::new(policy) };
-        let publisher = connection.publisher(topic, &config)?;
+        let publisher = connection.publisher(topic, &config).map_err(RelayError::of_publisher)?;
         let held = held(url, topic).map(|(place, extent)| (place, extent.end - extent.start));
         let look = |place| Reader::open(place, Start::Now, Registration::Unregistered);
-        let there = held.as_ref().map(|(place, _)| look(place)).transpose();
-        let there = there.map_err(|e| ConnectError::Other(Box::new(e)))?;
+        let there = held.as_ref().map(|(place, _)| look(place)).transpose()?;
         let log = there.map(|there| Log { next: there.sequence(), held: held.map_or(0, |(_, held)| held), there });
         Ok(Self { topic: topic.to_owned(), log, publisher, wait, is_alone: false })
     }

@@ -16,7 +16,8 @@ use tickpath_result::without_login;
 use super::{LOOK_NS, Meter, Outside, RelayError, TURN, gap_words};
 use crate::address::{address, address_at, log_address, place_address};
 use crate::outlet::Log;
-use crate::resume::{Kept, Known, Tail};
+use crate::resume::{Kept, Reached};
+use crate::tail::{Incoming, Tail};
 
 /// A segment takes the longest message that a log can hold, with all that is around it. No journal has segments of this
 /// size, so that none is ever taken for a recording.
@@ -56,7 +57,7 @@ pub fn run(settings: &Settings, meter: &Meter, outside: &Outside<'_>) -> Result<
     }
     let connection = connect(url)?;
     let ends = [address_at(url, None, topic), place_address(place)];
-    let kept = Kept::asked(settings.resume.as_deref(), connection.as_ref(), (url, topic), topic, ends)?;
+    let mut kept = Kept::asked(settings.resume.as_deref(), connection.as_ref(), (url, topic), topic, ends)?;
     let start = kept.as_ref().map_or(settings.start, |kept| kept.start(settings.start));
     let mut subscriber = connection.subscriber(topic, start, settings.wait)?;
     subscriber.carry_on();
@@ -66,26 +67,24 @@ pub fn run(settings: &Settings, meter: &Meter, outside: &Outside<'_>) -> Result<
     let log = Log { next: there.sequence(), held: 0, there };
     let tail = kept.as_ref().map_or(Ok(Tail::default()), |kept| kept.tail(&log.there, log.next))?;
     let lost = kept.as_ref().and_then(|kept| kept.lost(&log.there, log.next));
-    (outside.tell)(&format!("recording '{topic}' of {} to {place}", without_login(url)));
-    let is_from_log = log_address(url, topic).is_some();
-    let (messages, is_told, is_elsewhere_told) = (0, false, false);
-    let mut recorder = Recorder {
-        settings,
-        meter,
-        outside,
-        writer,
-        log,
+    let incoming = Incoming {
         tail,
-        kept,
-        is_from_log,
-        messages,
-        is_told,
-        is_elsewhere_told,
+        target: place.to_string(),
+        clock: clock_of(outside.clock.calibration()),
+        is_from_log: log_address(url, topic).is_some(),
     };
+    if let Some(kept) = &mut kept {
+        kept.begin(subscriber.token(), incoming.is_from_log, Some(log.reached(&incoming.tail)))?;
+    }
+    (outside.tell)(&format!("recording '{topic}' of {} to {place}", without_login(url)));
+    let (messages, is_told, is_elsewhere_told) = (0, false, false);
+    let mut recorder =
+        Recorder { settings, meter, outside, writer, log, incoming, kept, messages, is_told, is_elsewhere_told };
     let ended = lost.map_or(Ok(()), |gap| recorder.mend(gap)).and_then(|()| recorder.follow(subscriber));
     // Also after an error: what was recorded before it is worth as much.
     let synced = recorder.writer.sync().map_err(|reason| RelayError::Sync { place: place.clone(), reason });
-    let kept = recorder.kept.as_mut().map_or(Ok(()), Kept::end);
+    let (ended, reached) = ended.map_or_else(|error| (Err(error), None), |reached| (Ok(()), reached));
+    let kept = recorder.kept.map_or(Ok(()), |mut kept| kept.end(reached));
     ended.and(synced).and(kept)
 }
 
@@ -96,11 +95,8 @@ struct Recorder<'a> {
     writer: Writer,
     /// The recording as it is.
     log: Log,
-    /// What is recorded already of what comes.
-    tail: Tail,
+    incoming: Incoming,
     kept: Option<Kept>,
-    /// What comes is from a log.
-    is_from_log: bool,
     messages: u64,
     /// That there are messages of other programs was told.
     is_told: bool,
@@ -109,11 +105,13 @@ struct Recorder<'a> {
 }
 
 impl Recorder<'_> {
-    fn follow(&mut self, mut subscriber: Box<dyn Subscriber>) -> Result<(), RelayError> {
+    /// Records until the end; gives how far it has come then.
+    fn follow(&mut self, mut subscriber: Box<dyn Subscriber>) -> Result<Option<Reached>, RelayError> {
         let clock = self.outside.clock;
         let end = self.settings.duration_ns.map(|ns| clock.ticks() + clock.calibration().ticks_of_ns(ns));
         while !self.outside.is_stopped() {
-            let left = self.settings.count.map_or(TURN, |count| (count - self.messages).min(TURN as u64) as usize);
+            let most = self.kept.as_ref().map_or(TURN, Kept::most);
+            let left = self.settings.count.map_or(most, |count| (count - self.messages).min(most as u64) as usize);
             let until_end = |end| clock.ns_between(clock.ticks(), end).max(0) as u64;
             let ns_left = end.map_or(LOOK_NS, until_end).min(LOOK_NS);
             if left == 0 || ns_left == 0 {
@@ -130,15 +128,15 @@ impl Recorder<'_> {
             }
             let topic = &self.settings.topic;
             let count = polled.map_err(|reason| RelayError::Receive { topic: topic.clone(), reason })?;
-            if let Some(kept) = &mut self.kept {
-                let next = self.tail.front().unwrap_or(self.log.next);
-                kept.reached(subscriber.token(), Some((next, self.log.there.identity())), self.outside, false)?;
+            let Self { kept, log, incoming, .. } = self;
+            if let Some(kept) = kept {
+                kept.reached(&clock, false, || reached(&*subscriber, log, incoming))?;
             }
             if count == 0 {
                 subscriber.wait(ns_left);
             }
         }
-        Ok(())
+        Ok(reached(&*subscriber, &self.log, &self.incoming))
     }
 
     fn keep(&mut self, event: Event<'_>) -> Result<(), RelayError> {
@@ -159,7 +157,7 @@ impl Recorder<'_> {
 
     /// Keeps the news of a loss, as far as it is not recorded already.
     fn lose(&mut self, gap: Gap) -> Result<(), RelayError> {
-        if let Some(left) = self.tail.gap(gap)? {
+        if let Some(left) = self.incoming.tail.gap(gap)? {
             self.write(self.outside.clock.ticks(), GAP_KIND, &left.record())?;
         }
         self.meter.update(|totals| totals.gap(gap));
@@ -171,7 +169,7 @@ impl Recorder<'_> {
     fn mend(&mut self, gap: Gap) -> Result<(), RelayError> {
         self.lose(gap)?;
         match &mut self.kept {
-            Some(kept) => kept.mended((self.log.next, self.log.there.identity())),
+            Some(kept) => kept.mended(self.log.reached(&self.incoming.tail)),
             None => Ok(()),
         }
     }
@@ -183,20 +181,10 @@ impl Recorder<'_> {
     }
 
     fn keep_message(&mut self, message: &Message<'_>, is_foreign: bool) -> Result<(), RelayError> {
-        let clock = clock_of(self.outside.clock.calibration());
-        // A log is stamped by the clock of its host.
-        let timed = Message { origin: message.origin.filter(|_| !self.is_from_log), ..*message };
-        let stamp = timed.is_of_clock(clock).then_some(message.stamp).filter(|_| !is_foreign);
-        match self.tail.message(stamp, message.kind, message.payload)? {
-            Known::New => {}
-            Known::Published => return Ok(()),
-            Known::Differs => (self.outside.tell)(&format!(
-                "{} holds other messages behind the place that was kept than those that come: some may be there twice",
-                self.settings.place
-            )),
-        }
+        let Some(timed) = self.incoming.fresh(message, is_foreign)? else { return Ok(()) };
         let stamp = self.outside.stamp_here(&timed, &self.settings.topic, &mut self.is_elsewhere_told);
         self.write(stamp.ticks, message.kind, message.payload)?;
+        self.incoming.passed(self.outside);
         self.messages += 1;
         let utc_ns = self.outside.utc_ns_of(stamp.ticks);
         self.meter.update(|totals| {
@@ -206,6 +194,11 @@ impl Recorder<'_> {
         });
         Ok(())
     }
+}
+
+/// How far the topic has been recorded; none if that is not known.
+fn reached(subscriber: &dyn Subscriber, log: &Log, incoming: &Incoming) -> Option<Reached> {
+    Some(Reached { token: Some(subscriber.token()?), log: Some(log.reached(&incoming.tail)) })
 }
 
 /// Refuses a place that is no place for a recording, before anything is made there.
@@ -222,7 +215,7 @@ fn check_place(place: &Place, append: bool) -> Result<(), RelayError> {
             None => Ok(()),
         },
         Err(reason) if reason.kind() != std::io::ErrorKind::NotFound => {
-            Err(RelayError::Folder { place: place.clone(), reason })
+            Err(RelayError::Target { place: place.clone(), reason })
         }
         _ => Ok(()),
     }
@@ -231,6 +224,6 @@ fn check_place(place: &Place, append: bool) -> Result<(), RelayError> {
 fn open_error(error: OpenError) -> RelayError {
     match error {
         OpenError::Differs { place, found, .. } => RelayError::NoRecording { place, found },
-        other => other.into(),
+        other => RelayError::of_writer(other),
     }
 }

@@ -7,26 +7,48 @@
 //! ```
 //! Messages on a broker keep their origin, and each subscriber drops the second copy by that. A log has no place for
 //! origins: what was published there behind the place of the file is compared.
+//!
+//! ```text
+//!   NAME          each 50 ms, by the carrier: it has its name when it is written
+//!   .NAME.sure    each second, by a thread: it is on the disk before it has its name
+//! ```
+//! Whoever is killed loses nothing: NAME is the last that was written. A loss of power may leave NAME with nothing in
+//! it, or with zeros, which is no place. Then `.NAME.sure` is taken, which NAME was a second before, or as long before
+//! as the disk needed. What was carried since comes again, and is known as after a kill; of other programs' messages,
+//! which a broker does not know again, up to so many are there twice. Where a log lost its own end with the power, that
+//! is told as a loss.
 
 use std::fmt;
 use std::fs::{self, File, TryLockError};
-use std::io::{ErrorKind, Write};
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use tickpath_bus::{Connection, Gap, ResumeToken, Start};
 use tickpath_clock::Clock;
-use tickpath_log::{Next, Place, ReadError, Reader, Registration};
+use tickpath_log::Reader;
 use tickpath_result::without_login;
 
-use crate::{Outside, RelayError};
+use crate::saver::{Saver, beside, write, write_for_good};
+use crate::tail::Tail;
+use crate::{RelayError, TURN};
 
 /// How often the place is written while messages are carried.
 const WRITE_NS: i64 = 50_000_000;
 
+/// How often it is made to survive a loss of power.
+const SAVE_NS: i64 = 1_000_000_000;
+
+/// What the file of that is called, behind the topic's name.
+const SURE: &str = "sure";
+
+/// What a place has in front that has no token.
+const NO_TOKEN: &str = "-";
+
 /// The place of one topic, in a file of its own, which nobody else uses meanwhile.
 pub(crate) struct Kept {
     file: PathBuf,
-    /// Held as long as this lives.
+    saver: Saver,
+    /// Held as long as this lives, and the saver, which is dropped before it.
     _lock: File,
     /// From where to where the topic is carried: two lines.
     ends: String,
@@ -35,14 +57,31 @@ pub(crate) struct Kept {
     written: Option<Reached>,
     /// When, in ticks.
     written_at: u64,
+    /// As the saver was given it last.
+    saved: Option<Reached>,
+    /// When, in ticks.
+    saved_at: u64,
 }
 
 /// How far a topic has been carried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Reached {
-    token: ResumeToken,
+pub(crate) struct Reached {
+    /// None while the source is a log that is not there yet: all that it will hold is new.
+    pub token: Option<ResumeToken>,
     /// The sequence number of the log's next message, and what tells that log from others, where it goes into one.
-    log: Option<(u64, u64)>,
+    pub log: Option<(u64, u64)>,
+}
+
+/// What a file says.
+#[allow(clippy::large_enum_variant, reason = "one is made for each start, and none is kept")]
+enum Found {
+    /// There is none.
+    Nothing,
+    /// No place.
+    NoPlace,
+    Place(Reached),
+    /// A place between other ends than ours: in words, which.
+    Elsewhere(String),
 }
 
 impl Kept {
@@ -62,8 +101,8 @@ impl Kept {
         Self::open(folder, name, ends).map(Some)
     }
 
-    /// Reads the file of this name, if it is there, in a folder that is made if it is not. What it says must be of the same
-    /// ends.
+    /// Reads the file of this name, if it is there, in a folder that is made if it is not. What it says must be of the
+    /// same ends. It survives a loss of power before anything is carried.
     fn open(folder: &Path, name: &str, ends: [String; 2]) -> Result<Self, RelayError> {
         let file = folder.join(name);
         let failed = |reason| RelayError::Resume { file: file.clone(), reason };
@@ -76,21 +115,32 @@ impl Kept {
             Err(TryLockError::Error(reason)) => return Err(failed(reason)),
         }
         let ends = format!("{}\n{}\n", ends[0], ends[1]);
-        let place = match fs::read(&file) {
-            Ok(bytes) => {
-                let read = std::str::from_utf8(&bytes).ok().and_then(|text| Reached::parse(text, &ends));
-                let place = read.ok_or_else(|| RelayError::NoResume(file.clone()))?;
-                Some(place.map_err(|ends| RelayError::OtherResume { file: file.clone(), ends })?)
-            }
-            Err(reason) if reason.kind() == ErrorKind::NotFound => None,
-            Err(reason) => return Err(failed(reason)),
+        let sure = beside(&file, SURE);
+        let place = match find(&file, &sure, &ends).map_err(failed)? {
+            Found::Nothing => None,
+            Found::Place(place) => Some(place),
+            Found::NoPlace => return Err(RelayError::NoResume(file)),
+            Found::Elsewhere(ends) => return Err(RelayError::OtherResume { file, ends }),
         };
-        Ok(Self { file, _lock: lock, ends, place, written: place, written_at: 0 })
+        match place {
+            Some(place) => write_for_good(&sure, &format!("{place}{ends}")).map_err(failed)?,
+            // Somebody has removed the file to begin anew.
+            None => forget(&sure).map_err(failed)?,
+        }
+        let saver = Saver::start(sure).map_err(failed)?;
+        // The file may hold no place.
+        let written = None;
+        Ok(Self { file, saver, _lock: lock, ends, place, written, written_at: 0, saved: place, saved_at: 0 })
     }
 
     /// Whether it says where the topic has come to.
     pub fn is_known(&self) -> bool {
         self.place.is_some()
+    }
+
+    /// How many events may be taken before it is asked how far it has come: without a place nobody knows them again.
+    pub fn most(&self) -> usize {
+        if self.is_known() { TURN } else { 1 }
     }
 
     /// The file.
@@ -100,7 +150,7 @@ impl Kept {
 
     /// Where to begin: there, or as it was asked for if it never came anywhere.
     pub fn start(&self, otherwise: Start) -> Start {
-        self.place.map_or(otherwise, |place| Start::After(place.token))
+        self.place.map_or(otherwise, |place| place.token.map_or(Start::Sequence(0), Start::After))
     }
 
     /// What the log holds behind the place, if it is the log that it was.
@@ -119,49 +169,125 @@ impl Kept {
         (next > there).then(|| Gap::Missed(next - there))
     }
 
-    /// Its log has been told what it lost, and is this one, with this next sequence number.
-    pub fn mended(&mut self, log: (u64, u64)) -> Result<(), RelayError> {
-        self.place = self.place.map(|place| Reached { log: Some(log), ..place });
-        self.write(false)
-    }
-
-    /// It has come here. It is written if that was long ago, or if it has to be `now`.
-    pub fn reached(
+    /// Keeps where the topic begins, if it never came anywhere, before anything is carried: who is killed with the
+    /// first messages begins there again, and knows them. What does not tell that yet is kept behind its first message.
+    pub fn begin(
         &mut self,
         token: Option<ResumeToken>,
+        is_from_log: bool,
         log: Option<(u64, u64)>,
-        outside: &Outside<'_>,
-        now: bool,
     ) -> Result<(), RelayError> {
-        let Some(token) = token else { return Ok(()) };
+        if self.is_known() || token.is_none() && !is_from_log {
+            return Ok(());
+        }
         self.place = Some(Reached { token, log });
-        let ticks = outside.clock.ticks();
-        if now || outside.clock.ns_between(self.written_at, ticks) > WRITE_NS {
-            self.write(false)?;
+        self.write_both()
+    }
+
+    /// Its log has been told what it lost, and is this one, with this next sequence number. Nothing was carried before.
+    pub fn mended(&mut self, log: (u64, u64)) -> Result<(), RelayError> {
+        self.place = self.place.map(|place| Reached { log: Some(log), ..place });
+        self.write_both()
+    }
+
+    /// It may have come further. Where it is, which takes a token, is asked only if it is to be written: if it never
+    /// was, if that was long ago, or if it has to be `now`.
+    pub fn reached(
+        &mut self,
+        clock: &impl Clock,
+        now: bool,
+        place: impl FnOnce() -> Option<Reached>,
+    ) -> Result<(), RelayError> {
+        let ticks = clock.ticks();
+        let is_first = !self.is_known();
+        if is_first || now || clock.ns_between(self.written_at, ticks) > WRITE_NS {
+            self.place = place().or(self.place);
             self.written_at = ticks;
+            if is_first {
+                self.saved_at = ticks;
+                return self.write_both();
+            }
+            self.write()?;
+            self.save(clock.ns_between(self.saved_at, ticks), ticks)?;
         }
         Ok(())
     }
 
-    /// Writes the place as it is, for good.
-    pub fn end(&mut self) -> Result<(), RelayError> {
-        self.write(true)
+    /// Writes for good where it has come to; if that is not known, where it was when it was written last.
+    pub fn end(&mut self, place: Option<Reached>) -> Result<(), RelayError> {
+        self.place = place.or(self.place);
+        let Some(place) = self.place else { return Ok(()) };
+        self.told(write_for_good(&self.file, &self.text(place)))
     }
 
-    /// Whole or not at all: the file has its name when it is written.
-    fn write(&mut self, sync: bool) -> Result<(), RelayError> {
-        let Some(place) = self.place.filter(|_| sync || self.place != self.written) else { return Ok(()) };
-        let failed = |reason| RelayError::Resume { file: self.file.clone(), reason };
-        let name = self.file.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
-        let fresh = self.file.with_file_name(format!(".{name}.new"));
-        let mut out = File::create(&fresh).map_err(failed)?;
-        out.write_all(format!("{place}{}", self.ends).as_bytes()).map_err(failed)?;
-        if sync {
-            out.sync_all().map_err(failed)?;
+    /// Writes the place for good, in both files: without the first one the topic would be begun anew. The saver, which
+    /// writes the other one, was given no place yet.
+    fn write_both(&mut self) -> Result<(), RelayError> {
+        let Some(place) = self.place else { return Ok(()) };
+        for file in [&beside(&self.file, SURE), &self.file] {
+            self.told(write_for_good(file, &self.text(place)))?;
         }
-        fs::rename(&fresh, &self.file).map_err(failed)?;
+        (self.written, self.saved) = (Some(place), Some(place));
+        Ok(())
+    }
+
+    /// Writes the place, if that is another one by now.
+    fn write(&mut self) -> Result<(), RelayError> {
+        let Some(place) = self.place.filter(|_| self.place != self.written) else { return Ok(()) };
+        self.told(write(&self.file, &self.text(place)))?;
         self.written = Some(place);
         Ok(())
+    }
+
+    /// Gives the place to the saver, if that is another one by now, and the last time was long ago. While the disk is
+    /// not done with the one before, that is tried again.
+    fn save(&mut self, since_ns: i64, ticks: u64) -> Result<(), RelayError> {
+        let is_due = self.place != self.saved && since_ns > SAVE_NS;
+        let Some(place) = self.place.filter(|_| is_due) else { return Ok(()) };
+        if self.told(self.saver.save(self.text(place)))? {
+            (self.saved, self.saved_at) = (Some(place), ticks);
+        }
+        Ok(())
+    }
+
+    fn text(&self, place: Reached) -> String {
+        format!("{place}{}", self.ends)
+    }
+
+    fn told<T>(&self, written: io::Result<T>) -> Result<T, RelayError> {
+        written.map_err(|reason| RelayError::Resume { file: self.file.clone(), reason })
+    }
+}
+
+/// Where the topic has come to: what the file says, or the one that is sure, if the file holds no place.
+fn find(file: &Path, sure: &Path, ends: &str) -> io::Result<Found> {
+    match look(file, ends)? {
+        Found::NoPlace => Ok(match look(sure, ends)? {
+            Found::Nothing => Found::NoPlace,
+            of_before => of_before,
+        }),
+        found => Ok(found),
+    }
+}
+
+fn look(file: &Path, ends: &str) -> io::Result<Found> {
+    let bytes = match fs::read(file) {
+        Ok(bytes) => bytes,
+        Err(reason) if reason.kind() == ErrorKind::NotFound => return Ok(Found::Nothing),
+        Err(reason) => return Err(reason),
+    };
+    Ok(match std::str::from_utf8(&bytes).ok().and_then(|text| Reached::parse(text, ends)) {
+        None => Found::NoPlace,
+        Some(Ok(place)) => Found::Place(place),
+        Some(Err(ends)) => Found::Elsewhere(ends),
+    })
+}
+
+/// Removes a file that may not be there.
+fn forget(file: &Path) -> io::Result<()> {
+    match fs::remove_file(file) {
+        Err(reason) if reason.kind() != ErrorKind::NotFound => Err(reason),
+        _ => Ok(()),
     }
 }
 
@@ -170,7 +296,10 @@ impl Reached {
     fn parse(text: &str, ends: &str) -> Option<Result<Self, String>> {
         let (place, rest) = text.split_once('\n')?;
         let mut words = place.split(' ');
-        let token = words.next()?.parse().ok()?;
+        let token = match words.next()? {
+            NO_TOKEN => None,
+            word => Some(word.parse().ok()?),
+        };
         let mut number = || words.next().map(str::parse).transpose().ok();
         let log = match (number()?, number()?) {
             (Some(next), Some(identity)) => Some((next, identity)),
@@ -186,138 +315,14 @@ impl Reached {
 
 impl fmt::Display for Reached {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.token {
+            Some(token) => write!(f, "{token}")?,
+            None => f.write_str(NO_TOKEN)?,
+        }
         match self.log {
-            Some((next, identity)) => writeln!(f, "{} {next} {identity}", self.token),
-            None => writeln!(f, "{}", self.token),
+            Some((next, identity)) => writeln!(f, " {next} {identity}"),
+            None => writeln!(f),
         }
-    }
-}
-
-/// What a log holds that may come again, oldest first.
-#[derive(Default)]
-pub(crate) struct Tail {
-    records: Option<Records>,
-    /// The oldest one that has not come again.
-    front: Option<Record>,
-}
-
-/// Where a tail is read from.
-struct Records {
-    reader: Reader,
-    /// The sequence number behind it.
-    end: u64,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Record {
-    Message {
-        stamp: u64,
-        kind: u8,
-        payload: Vec<u8>,
-    },
-    Gap(Gap),
-    /// So many that the log has lost since; what they held is not known any more.
-    Gone(u64),
-}
-
-/// What something is to who has published a tail.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Known {
-    /// It is not in the tail.
-    New,
-    /// It is published already.
-    Published,
-    /// It should have been in the tail, which holds something else.
-    Differs,
-}
-
-impl Tail {
-    fn open(log: &Place, next: u64, end: u64) -> Result<Self, RelayError> {
-        let reader = Reader::open(log, tickpath_log::Start::Sequence(next), Registration::Unregistered)?;
-        let mut tail = Self { records: Some(Records { reader, end }), front: None };
-        tail.advance()?;
-        Ok(tail)
-    }
-
-    /// The sequence number of the oldest one; none if all have come again.
-    pub fn front(&self) -> Option<u64> {
-        let (front, records) = (self.front.as_ref()?, self.records.as_ref()?);
-        let behind = records.reader.next_told();
-        Some(behind - if let Record::Gone(left) = front { *left } else { 1 })
-    }
-
-    /// Looks for a message that comes now where it should be. Of another host's clock there is no stamp to compare.
-    pub fn message(&mut self, stamp: Option<u64>, kind: u8, payload: &[u8]) -> Result<Known, ReadError> {
-        while let Some(Record::Gap(_)) = &self.front {
-            self.advance()?;
-        }
-        let is_same = match &mut self.front {
-            None => return Ok(Known::New),
-            Some(Record::Gone(left)) if *left > 1 => {
-                *left -= 1;
-                return Ok(Known::Published);
-            }
-            Some(Record::Message { stamp: held_at, kind: held_as, payload: held }) => {
-                *held_as == kind && held == payload && stamp.is_none_or(|stamp| stamp == *held_at)
-            }
-            Some(_) => true,
-        };
-        if is_same {
-            self.advance()?;
-            return Ok(Known::Published);
-        }
-        *self = Self::default();
-        Ok(Known::Differs)
-    }
-
-    /// The same of a loss: what of it is not published, as news or as the messages that are lost now.
-    pub fn gap(&mut self, gap: Gap) -> Result<Option<Gap>, ReadError> {
-        let Gap::Missed(mut left) = gap else {
-            if self.front == Some(Record::Gap(gap)) {
-                self.advance()?;
-                return Ok(None);
-            }
-            // What the log has lost, too, cannot be compared with what comes next.
-            while let Some(Record::Gone(_)) = self.front {
-                self.advance()?;
-            }
-            return Ok(Some(gap));
-        };
-        while left > 0 {
-            match &mut self.front {
-                None => return Ok(Some(Gap::Missed(left))),
-                Some(Record::Gone(gone)) if *gone > left => {
-                    *gone -= left;
-                    return Ok(None);
-                }
-                Some(Record::Gone(gone)) => left -= *gone,
-                Some(Record::Gap(Gap::Missed(told))) => left = left.saturating_sub(*told),
-                Some(Record::Gap(Gap::Reconnected)) => {}
-                Some(Record::Message { .. }) => left -= 1,
-            }
-            self.advance()?;
-        }
-        Ok(None)
-    }
-
-    fn advance(&mut self) -> Result<(), ReadError> {
-        self.front = None;
-        let Some(Records { reader, end }) = &mut self.records else { return Ok(()) };
-        if reader.next_told() >= *end {
-            return Ok(());
-        }
-        self.front = match reader.next()? {
-            Next::Message(message) => Some(match Gap::read(message.kind, message.payload) {
-                Some(gap) => Record::Gap(gap),
-                None => {
-                    let (stamp, kind, payload) = (message.stamp, message.kind, message.payload.to_vec());
-                    Record::Message { stamp, kind, payload }
-                }
-            }),
-            Next::Gap(missed) => Some(Record::Gone(missed)),
-            Next::Empty => None,
-        };
-        Ok(())
     }
 }
 
@@ -328,111 +333,117 @@ pub(crate) fn file_name(from: &str, to: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use tickpath_clock::Calibration;
-    use tickpath_log::{Config, Policy, Writer};
+    use tickpath_clock::{SimulatedClock, yield_now};
 
     use super::*;
 
-    const KIND: u8 = 16;
+    fn ends() -> [String; 2] {
+        ["redis 1/ticks".to_owned(), "shm://ticks".to_owned()]
+    }
 
-    /// The tail of a log that holds these; what is no letter is a loss of as many.
-    fn tail(policy: Policy, records: &str) -> (Tail, tempfile::TempDir) {
-        let folder = tempfile::tempdir().unwrap();
-        let place = Place::folder(folder.path().join("log"));
-        let config = Config::topic(place.clone(), policy);
-        let mut writer = Writer::open(&config, &Calibration::nanoseconds()).unwrap();
-        for (at, record) in records.chars().enumerate() {
-            let published = match record.to_digit(10) {
-                Some(0) => writer.publish(0, tickpath_bus::GAP_KIND, &Gap::Reconnected.record()),
-                Some(missed) => writer.publish(0, tickpath_bus::GAP_KIND, &Gap::Missed(missed.into()).record()),
-                None => writer.publish(at as u64, KIND, record.to_string().as_bytes()),
+    fn open(folder: &Path) -> Kept {
+        Kept::open(folder, "ticks", ends()).unwrap()
+    }
+
+    fn token(next: u64) -> ResumeToken {
+        format!("log:{next:x},2,3,4").parse().unwrap()
+    }
+
+    fn at(next: u64) -> Option<Reached> {
+        Some(Reached { token: Some(token(next)), log: None })
+    }
+
+    #[test]
+    fn a_place_is_asked_for_when_it_is_to_be_written() {
+        let (folder, clock) = (tempfile::tempdir().unwrap(), SimulatedClock::at(1_000_000_000));
+        let mut kept = open(folder.path());
+        let mut asked = 0;
+        for (ns, now, expected) in
+            [(0, false, 1), (WRITE_NS, false, 1), (1, false, 2), (WRITE_NS, false, 2), (0, true, 3)]
+        {
+            clock.advance(ns as u64);
+            let place = || {
+                asked += 1;
+                at(asked)
             };
-            published.unwrap();
+            kept.reached(&clock, now, place).unwrap();
+            assert_eq!(asked, expected);
         }
-        (Tail::open(&place, 0, records.len() as u64).unwrap(), folder)
-    }
-
-    /// What comes of these, one after the other: published, new, or differing; of a loss what is left of it.
-    fn told(tail: &mut Tail, coming: &str) -> String {
-        let mut told = String::new();
-        for one in coming.chars() {
-            told.push(match one.to_digit(10) {
-                Some(missed) => {
-                    let gap = if missed == 0 { Gap::Reconnected } else { Gap::Missed(missed.into()) };
-                    match tail.gap(gap).unwrap() {
-                        None => '-',
-                        Some(Gap::Reconnected) => '0',
-                        Some(Gap::Missed(left)) => char::from_digit(left as u32, 10).unwrap(),
-                    }
-                }
-                None => match tail.message(None, KIND, one.to_string().as_bytes()).unwrap() {
-                    Known::New => 'n',
-                    Known::Published => '-',
-                    Known::Differs => 'd',
-                },
-            });
-        }
-        told
+        drop(kept);
+        let mut kept = open(folder.path());
+        assert_eq!(kept.start(Start::Now), Start::After(token(3)));
+        kept.end(None).unwrap();
+        drop(kept);
+        let mut kept = open(folder.path());
+        assert_eq!(kept.start(Start::Now), Start::After(token(3)), "what is not known leaves it where it was");
+        kept.end(at(4)).unwrap();
+        drop(kept);
+        assert_eq!(open(folder.path()).start(Start::Now), Start::After(token(4)));
     }
 
     #[test]
-    fn what_was_published_is_known_and_what_comes_behind_is_new() {
-        for (held, coming, expected) in [
-            ("ab", "abc", "--n"),
-            ("a2b", "a2bb2", "---n2"),
-            // A loss that is told on one side only hides no message.
-            ("0a", "a", "-"),
-            ("a", "0a", "0-"),
-            ("a2b", "ab", "--"),
-            // What is lost now was published before, as far as it goes.
-            ("abc", "2c", "--"),
-            ("abc", "3d", "-n"),
-            ("abc", "5f", "2n"),
-            ("a2b", "4e", "-n"),
-            // What others have published ends the comparison.
-            ("axb", "abx", "-dn"),
-        ] {
-            let (mut tail, _folder) = tail(Policy::Keep, held);
-            assert_eq!(told(&mut tail, coming), expected, "{coming} behind {held}");
+    fn a_topic_has_a_place_before_anything_of_it_is_carried() {
+        let begun = |token, is_from_log| {
+            let folder = tempfile::tempdir().unwrap();
+            open(folder.path()).begin(token, is_from_log, Some((7, 8))).unwrap();
+            let kept = open(folder.path());
+            assert_eq!(kept.place.and_then(|place| place.log), Some((7, 8)).filter(|_| kept.is_known()));
+            kept.start(Start::Now)
+        };
+        assert_eq!(begun(Some(token(1)), true), Start::After(token(1)));
+        assert_eq!(begun(None, true), Start::Sequence(0), "a log that comes later is new");
+        assert_eq!(begun(None, false), Start::Now, "of a broker nothing is known yet");
+        let (folder, clock) = (tempfile::tempdir().unwrap(), SimulatedClock::at(1));
+        let mut kept = open(folder.path());
+        for place in [None, at(1), at(2)] {
+            kept.reached(&clock, false, || place).unwrap();
         }
+        kept.begin(Some(token(3)), true, None).unwrap();
+        drop(kept);
+        assert_eq!(open(folder.path()).start(Start::Now), Start::After(token(1)), "the first one is kept at once");
     }
 
     #[test]
-    fn the_front_is_the_first_that_has_not_come_again() {
-        let (mut tail, _folder) = tail(Policy::Keep, "abc");
-        for expected in [Some(0), Some(1), Some(2), None] {
-            assert_eq!(tail.front(), expected);
-            let next = expected.map_or('d', |at| char::from(b'a' + at as u8));
-            told(&mut tail, &next.to_string());
+    fn what_a_loss_of_power_has_taken_is_what_it_was_before() {
+        for taken in ["", "log:1,2,3", "\0\0\0\0"] {
+            // For so long nothing is due for the saver.
+            let (folder, clock) = (tempfile::tempdir().unwrap(), SimulatedClock::at(SAVE_NS as u64));
+            let file = folder.path().join("ticks");
+            let mut kept = open(folder.path());
+            kept.reached(&clock, true, || at(1)).unwrap();
+            kept.reached(&clock, true, || at(2)).unwrap();
+            drop(kept);
+            assert_eq!(open(folder.path()).start(Start::Now), Start::After(token(2)), "nobody has taken anything");
+            let mut kept = open(folder.path());
+            kept.reached(&clock, true, || at(3)).unwrap();
+            drop(kept);
+            fs::write(&file, taken).unwrap();
+            let mut kept = open(folder.path());
+            assert_eq!(kept.start(Start::Now), Start::After(token(2)), "what it began with is sure");
+            clock.advance(SAVE_NS as u64);
+            while kept.saved != at(4) {
+                clock.advance(WRITE_NS as u64 + 1);
+                kept.reached(&clock, false, || at(4)).unwrap();
+                yield_now();
+            }
+            kept.reached(&clock, true, || at(5)).unwrap();
+            drop(kept);
+            fs::write(&file, taken).unwrap();
+            assert_eq!(open(folder.path()).start(Start::Now), Start::After(token(4)), "and what was saved since");
+            fs::remove_file(&file).unwrap();
+            assert_eq!(open(folder.path()).start(Start::Now), Start::Now, "who removes the file begins anew");
+            fs::write(&file, taken).unwrap();
+            let refused = Kept::open(folder.path(), "ticks", ends());
+            assert!(matches!(refused, Err(RelayError::NoResume(_))), "and there is nothing of before");
         }
-        assert_eq!(Tail::default().front(), None);
-    }
-
-    #[test]
-    fn what_has_another_stamp_is_another_message() {
-        let (mut tail, _folder) = tail(Policy::Keep, "a");
-        assert_eq!(tail.message(Some(1), KIND, b"a").unwrap(), Known::Differs);
-    }
-
-    #[test]
-    fn what_the_log_has_lost_is_counted() {
-        let letters = "abcdefghij".repeat(8_000);
-        let (mut tail, _folder) = tail(Policy::Overwrite, &letters);
-        let Some(Record::Gone(gone)) = tail.front else { panic!("a ring of this size holds less: {:?}", tail.front) };
-        assert_eq!(tail.front(), Some(0));
-        assert_eq!(tail.gap(Gap::Missed(gone - 1)).unwrap(), None);
-        assert_eq!(tail.front(), Some(gone - 1));
-        assert_eq!(told(&mut tail, "?"), "-", "what it held is not known");
-        assert_eq!(tail.front(), Some(gone));
-        let next = letters.as_bytes()[gone as usize];
-        assert_eq!(tail.message(Some(gone), KIND, &[next]).unwrap(), Known::Published);
     }
 
     #[test]
     fn a_place_is_read_as_it_was_written_or_not_at_all() {
-        let token: ResumeToken = "log:1,2,3,4".parse().unwrap();
         let ends = "redis 1/ticks\nshm://ticks\n";
-        for log in [None, Some((0, 7)), Some((u64::MAX, u64::MAX))] {
+        let logs = [None, Some((0, 7)), Some((u64::MAX, u64::MAX))];
+        let tokens = [None, Some(token(1))];
+        for (log, token) in logs.into_iter().flat_map(|log| tokens.map(|token| (log, token))) {
             let place = Reached { token, log };
             let text = format!("{place}{ends}");
             assert_eq!(Reached::parse(&text, ends), Some(Ok(place)));

@@ -47,17 +47,23 @@ impl OpeningArgs {
 
 /// A log by its URL, or by its folder.
 pub fn place(log: &str) -> anyhow::Result<Place> {
+    let place = target(log)?;
+    if !log.contains("://") && place.dir().is_file() {
+        anyhow::bail!("'{log}' cannot be used: it is a file; name the folder that a log lies in");
+    }
+    Ok(place)
+}
+
+/// The same of a log that is to be written: who makes it says what is in its way.
+pub fn target(log: &str) -> anyhow::Result<Place> {
     if log.contains("://") {
         return Ok(log.parse().map_err(|error: PlaceError| Usage(error.to_string()))?);
     }
     let dir = std::path::absolute(log).with_context(|| format!("'{log}' is no path"))?;
-    if dir.is_file() {
-        anyhow::bail!("'{log}' cannot be used: it is a file; name the folder that a log lies in");
-    }
     Ok(Place::folder(dir))
 }
 
-/// The same of a log that must be there already.
+/// A log that must be there already.
 pub fn existing(log: &str) -> anyhow::Result<Place> {
     let place = place(log)?;
     let opened = Reader::open(&place, Start::Now, Registration::Unregistered);

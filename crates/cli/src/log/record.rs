@@ -10,7 +10,7 @@ use tickpath_clock::Wait;
 use tickpath_relay::record::{Settings, run as record};
 use tickpath_relay::{FOREIGN_KIND, Meter};
 
-use super::place::{folder, place, refused, start};
+use super::place::{folder, refused, start, target};
 use super::watch::{Watch, carried, span};
 use crate::args::{bus_url, seconds};
 use crate::print::say;
@@ -64,7 +64,7 @@ pub fn run(args: &RecordArgs) -> anyhow::Result<()> {
         resume: args.resume.clone(),
         foreign_kind: args.foreign_kind,
         wait: args.wait,
-        place: place(&args.recording)?,
+        place: target(&args.recording)?,
         append: args.append,
         count: args.count,
         duration_ns: args.duration.map(|seconds| (seconds * 1e9) as u64),

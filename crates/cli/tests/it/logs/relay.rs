@@ -156,7 +156,7 @@ fn a_recording_is_added_to_only_if_told_so() {
     fs::create_dir(at("other")).expect("the folder is ours");
     fs::write(folder.path().join("other").join("letter"), b"dear").expect("the folder is ours");
     check(&record(&at("other")), 2, "", "holds other files");
-    check(&record(&at("other/letter")), 1, "", "cannot be used");
+    check(&record(&at("other/letter")), 1, "", "other/letter cannot be written (Not a directory");
     assert_eq!(fs::read_dir(at("other")).expect("it is still there").count(), 1);
 }
 
@@ -175,6 +175,29 @@ fn a_full_topic_is_waited_for() {
     let ran = running.end();
     check(&ran, 0, "replayed: 2000 messages, 200000 bytes, 0 gaps", "nobody is subscribed");
     assert!(!ran.out.contains(" 0 refused"), "a small topic was full at times: {}", ran.out);
+}
+
+#[test]
+fn a_bridge_that_is_killed_with_its_first_messages_knows_them_again() {
+    let topic = Shared::new("first");
+    let folder = tempdir().expect("a temporary folder can be made");
+    let messages: Vec<Carried> = (0..60).map(|n: u64| (n, 40, vec![n as u8; 1_000])).collect();
+    keep(&folder.path().join("ticks"), &messages);
+    let (url, places) = (format!("file://{}", text(folder.path())), folder.path().join("places"));
+    let line = format!("log bridge {url} {} --topic ticks --start oldest --policy fail", topic.url);
+    let line = format!("{line} --capacity 32768 --resume {}", text(&places));
+    let first = Running::start(&line);
+    first.await_words("nobody is subscribed");
+    let mut subscriber = subscriber(&topic.url, "ticks", bus::Start::Oldest);
+    // The topic is full before the bridge has published what it found at its first look.
+    let place = topic.place("ticks");
+    let there = || Reader::open(&place, Start::Now, Registration::Unregistered).expect("it is there").sequence();
+    until(|| there() > 10, || "messages in the topic".to_owned());
+    drop(first);
+    let again = Running::start(&line);
+    assert_eq!(receive(subscriber.as_mut(), messages.len()), messages);
+    stays_quiet(subscriber.as_mut());
+    assert_eq!(again.interrupt().code, Some(0));
 }
 
 #[test]
@@ -379,6 +402,12 @@ fn a_call_that_would_go_wrong_is_refused() {
         (format!("log bridge {shm} file:///proc/tickpath-new --topic ticks"), 1, "tickpath-new/ticks cannot be made"),
         (format!("log record {shm} ticks {dir}/new --start soon"), 2, "now, oldest or a sequence number"),
         (format!("log record {shm} ticks {dir}/new --count 0"), 2, "not in 1.."),
+        // What lies in the way of a log, or lets nobody make one, is told of that log.
+        (format!("log record {shm} ticks {dir}/empty/data/new"), 1, "data/new cannot be written (Not a directory"),
+        (format!("log record {shm} ticks /proc/nowhere/new"), 1, "file:///proc/nowhere/new cannot be written ("),
+        (format!("log replay {dir}/recording file:///proc/nowhere new"), 1, "/proc/nowhere/new cannot be written ("),
+        (format!("log bridge {shm} file:///proc/nowhere --topic new"), 1, "/proc/nowhere/new cannot be written ("),
+        (format!("log bridge {shm} file://{dir}/empty/data --topic new"), 1, "data/new cannot be written (Not a dir"),
         (format!("log replay {dir}/missing {shm} other"), 1, "does not exist"),
         (format!("log replay tcp://x {shm} other"), 2, "neither shm://NAME nor file:///PATH"),
         (format!("log replay {own} {shm} other"), 2, "no recording but a topic"),

@@ -96,6 +96,32 @@ fn a_killed_recorder_goes_on() {
 }
 
 #[test]
+fn what_is_killed_before_its_topic_is_there_skips_nothing_of_it() {
+    let folder = tempdir().expect("a temporary folder can be made");
+    let root = text(folder.path());
+    let (here, there) = (format!("file://{root}/here"), format!("file://{root}/there"));
+    let lines = [
+        format!("log bridge {here} {there} --topic ticks --policy keep --resume {root}/places"),
+        format!("log record {here} ticks {root}/there/recording --append --resume {root}/others"),
+    ];
+    for line in &lines {
+        let first = Running::start(line);
+        first.await_words("'ticks' of");
+        drop(first);
+    }
+    publish(&mut *publisher(&here), 0..10);
+    for (line, copy) in lines.iter().zip(["ticks", "recording"]) {
+        let again = Running::start(line);
+        let mut subscriber =
+            connect(&there).expect("connected").subscriber(copy, bus::Start::Oldest, Wait::Block).expect("open");
+        for number in 0..10 {
+            assert_eq!(next(&mut *subscriber), number, "{line}");
+        }
+        assert_eq!(again.interrupt().code, Some(0));
+    }
+}
+
+#[test]
 fn what_a_recording_lost_is_told_in_it() {
     let folder = tempdir().expect("a temporary folder can be made");
     let url = format!("file://{}", text(folder.path()));
