@@ -201,6 +201,8 @@ impl Intake {
         if let Some(consumer) = change_on(&mut self.changing, &mut context)? {
             self.consumer = consumer;
             self.signal.restore();
+            // Who is told that nothing is here takes it that nothing was sent before what he knows of.
+            return self.take();
         }
         Ok(None)
     }

@@ -22,8 +22,9 @@
 //!   [`MAX_BEHIND_BYTES`] and drops the oldest. It is given notice by a second queue of its own, to which the broker
 //!   sends what it drops, and which holds one message. Where all that came is of one publisher, and what follows is
 //!   his, too, [`Gap::Missed`](tickpath_bus_api::Gap) says how many, by his numbers; else they are told as
-//!   `Reconnected` before what follows, for nobody can count them. (Of somebody else who came and ended within what was
-//!   dropped between the messages of that one publisher, nobody is told.)
+//!   `Reconnected` before what follows, for nobody can count them: each loss, some twice, and no more often than once a
+//!   round trip to the broker. (Of somebody else who came and ended within what was dropped between the messages of that
+//!   one publisher, nobody is told.)
 //! * When its connection is lost, a thread makes it again, and [`Gap::Reconnected`](tickpath_bus_api::Gap) says so.
 //! * Once a second a subscriber asks whether the topic is still the same, and binds its queue to it again. If somebody
 //!   removes the topic, it so hears again within about a second of looking, and is told as `Reconnected`, also if a

@@ -5,13 +5,27 @@
 //!                             └ dropped ──> the queue of notices ─> subscriber     one waits, and one is sent
 //! ```
 //! Both come on one channel, which numbers what it sends: what has a higher tag than a notice was sent after it.
+//!
+//! * **No loss is without a notice.** One at most is sent and not acknowledged, one at most waits, and that one gives way
+//!   to a newer one alone (`drop-head`). So behind whatever is dropped a notice is sent: at once, or as soon as the one
+//!   before it is acknowledged. Nothing else takes a notice away. Emptying their queue when one has come, to have one for
+//!   each loss, would take away that of another loss, behind what was sent meanwhile.
+//! * **It comes before what follows the loss.** Messages are dropped while the subscriber may be sent no more; what
+//!   follows is sent when it acknowledges some. It acknowledges a notice before any message that it takes from then on,
+//!   so that the next one is on its way first. But the two queues are two processes of the broker: where both send in
+//!   the same instant, a notice can come behind a few of the messages. The loss is then told late, or once more.
+//! * **There are few.** One comes a round trip, however many messages are dropped, and those with no message between
+//!   them are one loss (see `losses`). A loss of many messages has two, its first and its last one; it is told twice
+//!   where a message slips in between.
+//! * **The newest one waits**, and not the oldest, as with `reject-publish`: what the publisher's numbers tell of the
+//!   newest they tell of those before it, too, but not the other way round.
 
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 
 use futures_util::{FutureExt, StreamExt};
 use lapin::message::Delivery;
-use lapin::options::{BasicAckOptions, BasicConsumeOptions, BasicQosOptions, QueueDeclareOptions, QueuePurgeOptions};
+use lapin::options::{BasicAckOptions, BasicConsumeOptions, BasicQosOptions, QueueDeclareOptions};
 use lapin::types::{AMQPValue, FieldTable, ShortString};
 use lapin::{Channel, Consumer};
 
@@ -71,8 +85,9 @@ impl Notices {
         arguments
     }
 
-    /// The next notice, which is one of the messages that were dropped. To be asked until there is none, after each
-    /// message that is taken, and before that is acknowledged: else a later loss would be taken for the same one.
+    /// The next notice, which is one of the messages that were dropped; acknowledges it. To be asked until there is none,
+    /// after each message that is taken, and before that is acknowledged: that does away with all that was sent before
+    /// it, and would let come what follows a loss before its notice.
     #[inline]
     pub fn take(&mut self, channel: &Channel) -> Result<Option<Delivery>, ServerError> {
         if !self.bell.own.lower() {
@@ -82,19 +97,13 @@ impl Notices {
             Poll::Pending => Ok(None),
             Poll::Ready(Some(Ok(notice))) => {
                 self.bell.own.restore();
-                self.let_others_come(channel, &notice);
+                // Nobody waits for it: the first look leaves it to the library, which writes it whether or not anybody
+                // looks again.
+                let _begun = channel.basic_ack(notice.delivery_tag, BasicAckOptions::default()).now_or_never();
                 Ok(Some(notice))
             }
             Poll::Ready(Some(Err(e))) => Err(e.into()),
             Poll::Ready(None) => Err(ServerError::Closed),
         }
-    }
-
-    /// The notice that waits behind this one tells of the same loss, as what follows it is not sent before something is
-    /// acknowledged. Nobody waits for the answers.
-    fn let_others_come(&self, channel: &Channel, notice: &Delivery) {
-        // The first look at each leaves it to the library, which writes it whether or not anybody looks again.
-        let _begun = channel.queue_purge(self.queue.clone(), QueuePurgeOptions::default()).now_or_never();
-        let _begun = channel.basic_ack(notice.delivery_tag, BasicAckOptions::default()).now_or_never();
     }
 }

@@ -4,17 +4,16 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, TryRecvError, channel, sync_channel};
 use std::time::Duration;
 
+use tickpath_bus_api::Pause;
+
 use crate::error::ServerError;
 use crate::incarnation::Memory;
 use crate::intake::Intake;
 use crate::place::Place;
 use crate::server::Server;
 
-/// The pause after the first failure; each further one doubles it.
-const FIRST_PAUSE: Duration = Duration::from_millis(100);
-
-/// The longest pause.
-const LAST_PAUSE: Duration = Duration::from_secs(1);
+/// Between two attempts that fail.
+pub(crate) const PAUSE: Pause = Pause::between(Duration::from_millis(100), Duration::from_secs(1));
 
 /// A thread that tries until it has a connection with a consumer, or an error that does not pass by itself.
 pub(crate) struct Reconnect {
@@ -42,11 +41,6 @@ pub(crate) struct Wanted {
     pub place: Place,
     /// What is known of the queue.
     pub memory: Memory,
-}
-
-/// The pause that follows another one, which is none at first.
-pub(crate) fn longer(pause: Duration) -> Duration {
-    (pause * 2).clamp(FIRST_PAUSE, LAST_PAUSE)
 }
 
 impl Reconnect {
@@ -96,7 +90,7 @@ impl Reconnect {
 
 fn try_until_done(what: Wanted, still_wanted: &Receiver<()>, outcome: &SyncSender<Outcome>) {
     let Wanted { server, place, mut memory } = what;
-    let mut pause = FIRST_PAUSE;
+    let mut pause = PAUSE;
     loop {
         match Intake::reopen(&server, &place, &mut memory) {
             Err(e) if e.may_pass() => {}
@@ -106,28 +100,13 @@ fn try_until_done(what: Wanted, still_wanted: &Receiver<()>, outcome: &SyncSende
                 return;
             }
         }
-        if !is_still(still_wanted, pause) {
+        if !is_still(still_wanted, pause.grow()) {
             return;
         }
-        pause = longer(pause);
     }
 }
 
 /// Pauses, unless nobody wants it any more: whether somebody still does. Nothing is ever sent.
 fn is_still(wanted: &Receiver<()>, pause: Duration) -> bool {
     wanted.recv_timeout(pause) == Err(RecvTimeoutError::Timeout)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn pauses_grow_up_to_the_longest() {
-        let pauses: Vec<u128> = std::iter::successors(Some(Duration::ZERO), |&pause| Some(longer(pause)))
-            .map(|pause| pause.as_millis())
-            .take(7)
-            .collect();
-        assert_eq!(pauses, [0, 100, 200, 400, 800, 1000, 1000]);
-    }
 }

@@ -3,12 +3,14 @@
 use std::sync::Arc;
 
 use lapin::message::Delivery;
+use lapin::types::AMQPValue;
 use tickpath_bus_api::{
     ConnectError, Event, Gap, Origin, OriginTracker, PublisherState, ReceiveError, Subscriber, wire,
 };
 use tickpath_clock::Wait;
 
 use crate::inlet::Inlet;
+use crate::intake::MAX_BEHIND_BYTES;
 use crate::losses::Losses;
 use crate::place::Place;
 use crate::server::Server;
@@ -32,14 +34,22 @@ impl AmqpSubscriber {
         Ok(Self { inlet, tracker: OriginTracker::default(), losses: Losses::default(), kept: None })
     }
 
-    /// The next message that is here; then all notices are known that were sent before it.
+    /// The next message that is here; then all notices are known that were sent before it. If there is none, nothing was
+    /// sent before the last notice that is not handed over.
     #[inline]
     fn take(&mut self) -> Option<Delivery> {
-        let next = self.kept.take().or_else(|| self.inlet.take());
-        while let Some(notice) = self.inlet.take_notice() {
-            self.losses.dropped(notice.delivery_tag, origin(&notice), notice.data.len());
+        loop {
+            let next = self.kept.take().or_else(|| self.inlet.take());
+            let mut is_news = false;
+            while let Some(notice) = self.inlet.take_notice() {
+                self.losses.dropped(notice.delivery_tag, origin(&notice), may_be_last(&notice));
+                is_news = true;
+            }
+            // A message may have come before the notice, and behind the look for one.
+            if next.is_some() || !is_news {
+                return next;
+            }
         }
-        next
     }
 
     /// Tells of a loss that nobody can count.
@@ -106,6 +116,14 @@ impl Subscriber for AmqpSubscriber {
     fn reconnects(&self) -> Option<u64> {
         Some(self.inlet.reconnects())
     }
+}
+
+/// Whether it may be that nothing follows what was dropped: its time was over, or it was more than the broker keeps.
+fn may_be_last(notice: &Delivery) -> bool {
+    let headers = notice.properties.headers().as_ref();
+    let why = headers.and_then(|headers| headers.inner().get("x-first-death-reason"));
+    let is_over = matches!(why, Some(AMQPValue::LongString(why)) if why.as_bytes() == b"expired");
+    is_over || notice.data.len() > MAX_BEHIND_BYTES
 }
 
 /// Where a message comes from, if it is one of ours.

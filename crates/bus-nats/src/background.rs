@@ -9,7 +9,7 @@ use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
 use futures_util::future::{Either, select};
-use tickpath_clock::sleep_ns;
+use tickpath_bus_api::Pause;
 use tokio::sync::oneshot;
 use tokio::task::coop::unconstrained;
 use tokio::time::sleep;
@@ -19,11 +19,8 @@ use crate::error::ServerError;
 use crate::link::Engine;
 use crate::server::Server;
 
-/// The pause before a lost connection is made again; each failure doubles it.
-const FIRST_PAUSE: Duration = Duration::from_millis(100);
-
-/// The longest pause.
-const LAST_PAUSE: Duration = Duration::from_secs(1);
+/// Before a lost connection is made again.
+const PAUSE: Pause = Pause::between(Duration::from_millis(100), Duration::from_secs(1));
 
 /// What such a thread does.
 pub(crate) trait Feed: Send + 'static {
@@ -53,14 +50,8 @@ impl Background {
         let (stop, stopped) = oneshot::channel();
         let (opened, outcome) = sync_channel(1);
         let reconnects = Arc::new(AtomicU64::new(0));
-        let life = Life {
-            server,
-            feed,
-            opened: Some(opened),
-            pause: Duration::ZERO,
-            reconnects: reconnects.clone(),
-            passed_over: 0,
-        };
+        let life =
+            Life { server, feed, opened: Some(opened), pause: PAUSE, reconnects: reconnects.clone(), passed_over: 0 };
         let thread = Builder::new().name("nats".to_owned()).spawn(move || life.live(stopped));
         let background = Self { stop: Some(stop), thread: Some(thread.map_err(ServerError::NoThread)?), reconnects };
         outcome.recv().unwrap_or(Err(ServerError::Closed))?;
@@ -90,7 +81,7 @@ struct Life<F> {
     /// Who waits for the first connection, until it is there.
     opened: Option<SyncSender<Result<(), ServerError>>>,
     /// Before the next connection.
-    pause: Duration,
+    pause: Pause,
     reconnects: Arc<AtomicU64>,
     /// How many servers one after the other have had no JetStream.
     passed_over: usize,
@@ -113,11 +104,12 @@ impl<F: Feed> Life<F> {
             let error = match self.next_connection(&mut stop) {
                 End::Stopped => return,
                 End::Lost(error) => {
-                    self.pause = FIRST_PAUSE;
+                    self.pause.reset();
+                    self.pause.grow();
                     error
                 }
                 End::Failed(error) => {
-                    self.pause = (self.pause * 2).clamp(FIRST_PAUSE, LAST_PAUSE);
+                    self.pause.grow();
                     error
                 }
             };
@@ -150,7 +142,7 @@ impl<F: Feed> Life<F> {
         match Engine::of_receiver() {
             Ok(engine) => engine.run(self.connection(stop)),
             Err(e) => {
-                sleep_ns(self.pause.as_nanos() as u64);
+                self.pause.sleep();
                 if stop.try_recv() == Err(oneshot::error::TryRecvError::Empty) { End::Failed(e) } else { End::Stopped }
             }
         }
@@ -159,8 +151,8 @@ impl<F: Feed> Life<F> {
     async fn connection(&mut self, stop: &mut oneshot::Receiver<()>) -> End {
         let Self { server, feed, opened, pause, reconnects, .. } = self;
         let opening = async {
-            if !pause.is_zero() {
-                sleep(*pause).await;
+            if !pause.now().is_zero() {
+                sleep(pause.now()).await;
             }
             let connected = Connected::open(server).await?;
             connected.bounded(connected.patiently(async || feed.attach(&connected).await)).await?;

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tickpath_bus_api::{ConnectError, Message, Pulled, Puller, ReceiveError, wire};
+use tickpath_bus_api::{ConnectError, Message, Pause, Pulled, Puller, ReceiveError, wire};
 use tickpath_clock::{Clock, HostClock, Wait, sleep_ns, utc_ns};
 
 use crate::error::ServerError;
@@ -27,11 +27,9 @@ const LONGEST_SLEEP: Duration = Duration::from_millis(250);
 /// A connection that was of use for so long was a good one, in nanoseconds.
 const LASTING_NS: u64 = 1_000_000_000;
 
-/// The pause before a connection is made again behind the first one that was not, in nanoseconds.
-const FIRST_PAUSE_NS: u64 = 10_000_000;
-
-/// The longest pause, in nanoseconds.
-const LAST_PAUSE_NS: u64 = 1_000_000_000;
+/// Before a connection is made again behind one that was not: a server that refuses all that it is asked is not to be
+/// stormed.
+const PAUSE: Pause = Pause::between(Duration::from_millis(10), Duration::from_secs(1));
 
 /// The shortest sleep that the server can be asked for; it takes 0 for no end.
 pub(crate) const SHORTEST_SLEEP: Duration = Duration::from_millis(1);
@@ -91,8 +89,8 @@ pub(crate) struct RedisPuller<Q: Queue> {
     reconnects: u64,
     /// When the connection was made, or could not be.
     connected: Moment,
-    /// The last pause before a connection was made again, in nanoseconds.
-    pause_ns: u64,
+    /// Before the connection is made again.
+    pause: Pause,
 }
 
 /// A connection, and the server that it is to.
@@ -112,16 +110,20 @@ impl<Q: Queue> RedisPuller<Q> {
         let there = resumed.map_err(|e| server.error(&e))?;
         let (run, connected) = (there.run.clone(), Moment::now(server.clock()));
         let state = State::Connected(there);
-        Ok(Self { server, queue, wait, state, run, news: None, reconnects: 0, connected, pause_ns: 0 })
+        Ok(Self { server, queue, wait, state, run, news: None, reconnects: 0, connected, pause: PAUSE })
     }
 
     /// Gives the connection up, and lets it be made again: a server that refuses, too, may be the wrong one by now.
     fn reconnect(&mut self) {
-        self.pause_ns = next_pause_ns(self.pause_ns, self.connected.is_past(LASTING_NS));
+        if self.connected.is_past(LASTING_NS) {
+            self.pause.reset();
+        } else {
+            self.pause.grow();
+        }
         // Once: what cannot connect then makes pauses of its own.
-        let pause = Cell::new(self.pause_ns);
+        let pause = Cell::new(self.pause.now());
         let open = move |server: &Server| {
-            sleep_ns(pause.take());
+            sleep_ns(pause.take().as_nanos() as u64);
             attach(server)
         };
         self.state.renew(&self.server, Box::new(open));
@@ -358,27 +360,9 @@ pub(crate) fn milliseconds(ns: u64) -> String {
     (ns / 1_000_000).max(1).to_string()
 }
 
-/// The pause before a connection is made again: none behind one that was of use, else twice the last one. A server that
-/// refuses all that it is asked is not to be stormed.
-fn next_pause_ns(last_ns: u64, was_of_use: bool) -> u64 {
-    if was_of_use { 0 } else { (last_ns * 2).clamp(FIRST_PAUSE_NS, LAST_PAUSE_NS) }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn pauses_grow_while_connections_are_of_no_use() {
-        let mut pause_ns = 0;
-        let mut pauses_ms = Vec::new();
-        for was_of_use in [true, false, false, false, true, false] {
-            pause_ns = next_pause_ns(pause_ns, was_of_use);
-            pauses_ms.push(pause_ns / 1_000_000);
-        }
-        assert_eq!(pauses_ms, [0, 10, 20, 40, 0, 10]);
-        assert_eq!(next_pause_ns(LAST_PAUSE_NS, false), LAST_PAUSE_NS);
-    }
 
     #[test]
     fn a_queue_that_was_removed_is_told_from_a_server_that_changed() {

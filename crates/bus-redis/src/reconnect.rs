@@ -4,7 +4,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError, sync
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use tickpath_clock::{HostClock, sleep_ns};
+use tickpath_bus_api::Pause;
+use tickpath_clock::HostClock;
 
 use crate::error::ServerError;
 use crate::moment::Moment;
@@ -13,11 +14,8 @@ use crate::server::Server;
 /// A connection that held for so long was a good one.
 const GOOD_NS: u64 = 5_000_000_000;
 
-/// The pause after the first failure; each further one doubles it.
-const FIRST_PAUSE_NS: u64 = 100_000_000;
-
-/// The longest pause.
-const LAST_PAUSE_NS: u64 = 1_000_000_000;
+/// Between two attempts that fail.
+const PAUSE: Pause = Pause::between(Duration::from_millis(100), Duration::from_secs(1));
 
 /// How a connection is made and brought to where it was.
 pub(crate) type Open<T> = Box<dyn Fn(&Server) -> Result<T, ServerError> + Send>;
@@ -32,16 +30,17 @@ impl<T: Send + 'static> State<T> {
     /// Gives the connection up, and lets a thread make it again: at once, or, where that has failed for good before, after a
     /// pause that grows.
     pub fn renew(&mut self, server: &Arc<Server>, open: Open<T>) {
-        let pause_ns = match self {
-            Self::Connected(_) => 0,
-            Self::Lost(failed) => longer(failed.pause_ns),
-        };
-        self.renew_after(pause_ns, server, open);
+        let mut pause = PAUSE;
+        if let Self::Lost(failed) = self {
+            pause = failed.pause;
+            pause.grow();
+        }
+        self.renew_after(pause, server, open);
     }
 
     /// The same after this pause.
-    pub fn renew_after(&mut self, pause_ns: u64, server: &Arc<Server>, open: Open<T>) {
-        *self = Self::Lost(Reconnect::start(pause_ns, server.clone(), open));
+    pub fn renew_after(&mut self, pause: Pause, server: &Arc<Server>, open: Open<T>) {
+        *self = Self::Lost(Reconnect::start(pause, server.clone(), open));
     }
 
     /// What came of a lost connection, at the one moment when it is known. Without an error it is there again.
@@ -60,7 +59,7 @@ impl<T: Send + 'static> State<T> {
 /// How long to wait before a connection is made again: longer and longer, as long as none holds. A server that lets in and
 /// then refuses is not stormed.
 pub(crate) struct Pauses {
-    last_ns: u64,
+    last: Pause,
     /// When a connection was given up last.
     since: Option<Moment>,
     clock: HostClock,
@@ -69,21 +68,20 @@ pub(crate) struct Pauses {
 impl Pauses {
     /// None was needed yet.
     pub fn new(clock: HostClock) -> Self {
-        Self { last_ns: 0, since: None, clock }
+        Self { last: PAUSE, since: None, clock }
     }
 
     /// The next one: none if the last connection was a good one.
-    pub fn next_ns(&mut self) -> u64 {
+    pub fn next_pause(&mut self) -> Pause {
         let is_good = self.since.is_none_or(|since| since.is_past(GOOD_NS));
         self.since = Some(Moment::now(self.clock));
-        self.last_ns = if is_good { 0 } else { longer(self.last_ns) };
-        self.last_ns
+        if is_good {
+            self.last.reset();
+        } else {
+            self.last.grow();
+        }
+        self.last
     }
-}
-
-/// The pause behind this one.
-fn longer(pause_ns: u64) -> u64 {
-    (pause_ns * 2).clamp(FIRST_PAUSE_NS, LAST_PAUSE_NS)
 }
 
 /// A thread that tries until it has a connection, or an error that does not pass by itself.
@@ -91,7 +89,7 @@ pub(crate) struct Reconnect<T> {
     outcome: Receiver<Outcome<T>>,
     ready: Option<Outcome<T>>,
     /// How long it waited before it tried.
-    pause_ns: u64,
+    pause: Pause,
     /// The thread ends when this is gone.
     _wanted: Arc<()>,
 }
@@ -99,17 +97,17 @@ pub(crate) struct Reconnect<T> {
 type Outcome<T> = Result<T, ServerError>;
 
 impl<T: Send + 'static> Reconnect<T> {
-    fn start(pause_ns: u64, server: Arc<Server>, open: Open<T>) -> Self {
+    fn start(pause: Pause, server: Arc<Server>, open: Open<T>) -> Self {
         let (sender, outcome) = sync_channel(1);
         let wanted = Arc::new(());
         let still = Arc::downgrade(&wanted);
         let thread = std::thread::Builder::new().name("redis-reconnect".to_owned());
         let started = thread.spawn(move || {
-            sleep_ns(pause_ns);
+            pause.sleep();
             try_until_done(&server, &open, &still, &sender);
         });
         let ready = started.err().map(|e| Err(ServerError::Lost(e)));
-        Self { outcome, ready, pause_ns, _wanted: wanted }
+        Self { outcome, ready, pause, _wanted: wanted }
     }
 
     /// Sleeps until it is over, or for so long.
@@ -134,17 +132,19 @@ impl<T: Send + 'static> Reconnect<T> {
 }
 
 fn try_until_done<T>(server: &Server, open: &Open<T>, still_wanted: &Weak<()>, outcome: &SyncSender<Outcome<T>>) {
-    let mut pause_ns = longer(0);
+    let mut pause = PAUSE;
     while still_wanted.strong_count() > 0 {
         match open(server) {
-            Err(e) if e.may_pass() => sleep_ns(pause_ns),
+            Err(e) if e.may_pass() => {
+                pause.grow();
+                pause.sleep();
+            }
             done => {
                 // Who wanted it may have gone meanwhile.
                 let _ = outcome.send(done);
                 return;
             }
         }
-        pause_ns = longer(pause_ns);
     }
 }
 
@@ -155,7 +155,7 @@ mod tests {
     #[test]
     fn pauses_grow_as_long_as_no_connection_holds() {
         let mut pauses = Pauses::new(HostClock::get().unwrap());
-        let told: Vec<u64> = (0..7).map(|_| pauses.next_ns() / 1_000_000).collect();
-        assert_eq!(told, [0, 100, 200, 400, 800, 1000, 1000]);
+        let told: Vec<u128> = (0..3).map(|_| pauses.next_pause().now().as_millis()).collect();
+        assert_eq!(told, [0, 100, 200]);
     }
 }

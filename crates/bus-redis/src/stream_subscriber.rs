@@ -53,7 +53,7 @@ impl StreamSubscriber {
     fn reconnect(&mut self) {
         let (topic, before) = (self.topic.clone(), self.progress.clone());
         let open = Box::new(move |server: &Server| Feed::resume(server, &topic, &before));
-        self.state.renew_after(self.pauses.next_ns(), &self.server, open);
+        self.state.renew_after(self.pauses.next_pause(), &self.server, open);
     }
 
     /// True if the connection is there again by now.

@@ -34,7 +34,7 @@ impl RedisSubscriber {
     fn reconnect(&mut self) {
         let topic = self.topic.clone();
         let open = Box::new(move |server: &Server| subscribe(server, &topic));
-        self.state.renew_after(self.pauses.next_ns(), &self.server, open);
+        self.state.renew_after(self.pauses.next_pause(), &self.server, open);
     }
 
     /// True if the connection is there again by now.

@@ -110,11 +110,20 @@ pub fn puller(bus: &AmqpBus, queue: &str, delivery: Delivery) -> Box<dyn Puller>
 
 /// Publishes these as somebody else, and sees them confirmed.
 pub fn publish_foreign(exchange: &str, key: &str, bodies: &[&str]) {
+    publish_with(&BasicProperties::default(), exchange, key, bodies);
+}
+
+/// The same of messages that are gone where they cannot be sent to somebody at once.
+pub fn publish_fleeting(exchange: &str, bodies: &[&str]) {
+    publish_with(&BasicProperties::default().with_expiration("0".into()), exchange, "", bodies);
+}
+
+fn publish_with(properties: &BasicProperties, exchange: &str, key: &str, bodies: &[&str]) {
     as_somebody_else(async |channel: &Channel| {
         channel.confirm_select(ConfirmSelectOptions::default()).await.unwrap();
         for body in bodies {
             let options = BasicPublishOptions { mandatory: true, immediate: false };
-            let properties = BasicProperties::default();
+            let properties = properties.clone();
             let publishing = channel.basic_publish(exchange.into(), key.into(), options, body.as_bytes(), properties);
             let confirmation = publishing.await.unwrap().await.unwrap();
             assert!(confirmation.is_ack() && confirmation.take_message().is_none(), "'{body}' came nowhere");

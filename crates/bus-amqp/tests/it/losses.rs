@@ -6,7 +6,9 @@ use tickpath_bus_api::conformance::{OwnedEvent, next_event, pull_stamps, stays_q
 use tickpath_bus_api::{Connection, Delivery, Event, Gap, Puller, ReceiveError, Subscriber};
 use tickpath_clock::{Clock, HostClock, Wait};
 
-use crate::broker::{Scratch, declare_foreign, publish_foreign, publisher, puller, pusher, subscriber};
+use crate::broker::{
+    Scratch, declare_foreign, publish_fleeting, publish_foreign, publisher, puller, pusher, subscriber,
+};
 use crate::fallen::until_news;
 use crate::relay::Mode;
 use crate::server::relayed;
@@ -163,6 +165,11 @@ fn stretches(subscriber: &mut dyn Subscriber, last: u64) -> (Vec<usize>, Vec<Gap
     (stretches, gaps)
 }
 
+/// One loss is told: twice, if the last notice of it came behind some of what follows.
+fn is_told(gaps: &[Gap]) -> bool {
+    (1..=2).contains(&gaps.len()) && gaps.iter().all(|&gap| gap == Gap::Reconnected)
+}
+
 #[test]
 fn foreign_messages_that_the_broker_drops_are_told_where_they_were() {
     let scratch = Scratch::new("foreign-dropped");
@@ -172,7 +179,7 @@ fn foreign_messages_that_the_broker_drops_are_told_where_they_were() {
     publish_foreign(&scratch.name, "", &vec![foreign.as_str(); MANY]);
     publisher(&scratch.bus, &scratch.name).publish(9, KIND, b"last").unwrap();
     let (came, gaps) = stretches(&mut *subscriber, 9);
-    assert_eq!(gaps, [Gap::Reconnected], "{came:?}");
+    assert!(is_told(&gaps), "{gaps:?} between {came:?}");
     assert!((1..=ahead).contains(&came[0]) && (1..MANY).contains(&came[1]), "{came:?}");
     stays_quiet(&mut *subscriber);
 }
@@ -193,7 +200,7 @@ fn the_last_messages_of_a_publisher_that_has_ended_are_told_when_they_are_droppe
     }
     successor.publish(9, KIND, b"last").unwrap();
     let (came, gaps) = stretches(&mut *subscriber, 9);
-    assert_eq!(gaps, [Gap::Reconnected], "{came:?}");
+    assert!(is_told(&gaps), "{gaps:?} between {came:?}");
     assert!((1..=ahead).contains(&came[0]) && (1..MANY).contains(&came[1]), "{came:?}");
 
     // It goes on as before: nothing more is told, and what is dropped next is.
@@ -203,5 +210,150 @@ fn the_last_messages_of_a_publisher_that_has_ended_are_told_when_they_are_droppe
     publish_foreign(&scratch.name, "", &vec!["ahead"; ahead]);
     publish_foreign(&scratch.name, "", &vec![foreign.as_str(); MANY]);
     successor.publish(10, KIND, b"last").unwrap();
-    assert_eq!(stretches(&mut *subscriber, 10).1, [Gap::Reconnected]);
+    let (came, gaps) = stretches(&mut *subscriber, 10);
+    assert!(is_told(&gaps), "{gaps:?} between {came:?}");
+}
+
+/// Digits by which a message says which it is.
+const DIGITS: usize = 8;
+
+/// Bytes of a message of which the broker keeps as many as it sends ahead.
+const HALF: usize = MAX_BEHIND_BYTES / MAX_AHEAD as usize;
+
+/// Somebody else's messages, each of which says which it is, and what a subscriber finds of them.
+#[derive(Default)]
+struct Numbered {
+    published: usize,
+    /// Handed over.
+    came: usize,
+    /// The one that comes next, unless it is lost.
+    next: usize,
+    /// Whether a gap was told behind the one that came last.
+    is_told: bool,
+    gaps: usize,
+    /// Places where some are missing.
+    losses: usize,
+}
+
+impl Numbered {
+    /// Publishes so many more, of so many bytes each.
+    fn publish(&mut self, topic: &str, count: usize, bytes: usize) {
+        let filling = "x".repeat(bytes - DIGITS);
+        let numbers = self.published..self.published + count;
+        self.published = numbers.end;
+        let bodies: Vec<String> = numbers.map(|number| format!("{number:0DIGITS$}{filling}")).collect();
+        let bodies: Vec<&str> = bodies.iter().map(String::as_str).collect();
+        publish_foreign(topic, "", &bodies);
+    }
+
+    /// Reads, slowly, until so many have come.
+    fn read(&mut self, subscriber: &mut dyn Subscriber, came: usize) {
+        self.read_until(subscriber, |numbered| numbered.came == came);
+    }
+
+    /// The same until the last one has come.
+    fn read_all(&mut self, subscriber: &mut dyn Subscriber) {
+        self.read_until(subscriber, |numbered| numbered.next == numbered.published);
+    }
+
+    fn read_until(&mut self, subscriber: &mut dyn Subscriber, is_over: impl Fn(&Self) -> bool) {
+        until(|| {
+            let polled = subscriber.poll(1, &mut |event| self.find(event));
+            polled.unwrap_or_else(|e| panic!("{e}"));
+            is_over(self)
+        });
+    }
+
+    /// What is missing is told behind what came before it, and before what follows it.
+    fn find(&mut self, event: Event<'_>) {
+        match event {
+            Event::Foreign(foreign) => {
+                let digits = std::str::from_utf8(&foreign.bytes[..DIGITS]).expect("digits");
+                let (number, next): (usize, _) = (digits.parse().expect("a number"), self.next);
+                assert!(number >= next, "{number} comes where {next} is next");
+                assert!(number == next || self.is_told, "those from {next} on are missing, and {number} comes");
+                self.losses += usize::from(number > next);
+                (self.came, self.next, self.is_told) = (self.came + 1, number + 1, false);
+            }
+            Event::Gap(Gap::Reconnected) => (self.gaps, self.is_told) = (self.gaps + 1, true),
+            other => panic!("{other:?} from nowhere"),
+        }
+    }
+
+    /// So many losses were told, each once or twice.
+    fn check(&self, losses: usize) {
+        let Self { losses: found, gaps, .. } = *self;
+        assert_eq!(found, losses, "with {gaps} gaps");
+        assert!((losses..=2 * losses).contains(&gaps), "{gaps} gaps for {losses} losses");
+    }
+}
+
+/// Until short messages have come, and the subscriber is sent as many of those ahead as ever.
+fn warmed_up(topic: &str, subscriber: &mut dyn Subscriber) -> Numbered {
+    let mut numbered = Numbered::default();
+    numbered.publish(topic, 8, DIGITS);
+    numbered.read(subscriber, 8);
+    numbered
+}
+
+#[test]
+fn losses_behind_each_other_are_told_where_they_were_also_before_anybody_sees_the_first() {
+    let scratch = Scratch::new("dropped-thrice");
+    let mut subscriber = subscriber(&scratch.bus, &scratch.name, Wait::Block);
+    let mut numbered = warmed_up(&scratch.name, &mut *subscriber);
+    let ahead = usize::from(MAX_AHEAD);
+    numbered.publish(&scratch.name, ahead, DIGITS);
+    // The broker drops some, sends others for those that are looked at here, and drops some behind these; all the while
+    // short messages lie here.
+    numbered.publish(&scratch.name, ahead + 12, HALF);
+    for came in [48, 88] {
+        numbered.read(&mut *subscriber, came);
+        numbered.publish(&scratch.name, 60, HALF);
+    }
+    assert_eq!((numbered.losses, numbered.gaps), (0, 0), "nobody has come so far");
+    numbered.read_all(&mut *subscriber);
+    numbered.check(3);
+    stays_quiet(&mut *subscriber);
+}
+
+#[test]
+fn a_loss_is_told_whose_notice_waited_behind_that_of_another_one() {
+    let scratch = Scratch::new("waiting-notice");
+    let (relay, bus) = relayed();
+    let mut subscriber = subscriber(&bus, &scratch.name, Wait::Block);
+    let mut numbered = warmed_up(&scratch.name, &mut *subscriber);
+    let ahead = usize::from(MAX_AHEAD);
+    numbered.publish(&scratch.name, ahead, DIGITS);
+    // The others are here by then.
+    numbered.read(&mut *subscriber, 28);
+    relay.set(Mode::Mute);
+    // The notice of the first loss is on its way for long: messages that follow are sent behind it, and some are dropped
+    // behind these.
+    numbered.publish(&scratch.name, ahead + 12, HALF);
+    numbered.read(&mut *subscriber, 40);
+    numbered.publish(&scratch.name, 60, HALF);
+    assert_eq!((numbered.losses, numbered.gaps), (0, 0), "nobody has come so far");
+    relay.set(Mode::Open);
+    numbered.read_all(&mut *subscriber);
+    numbered.check(2);
+    stays_quiet(&mut *subscriber);
+}
+
+#[test]
+fn messages_whose_time_is_over_are_told_though_nothing_follows() {
+    let scratch = Scratch::new("expired");
+    let mut subscriber = subscriber(&scratch.bus, &scratch.name, Wait::Block);
+    // At first four are sent ahead.
+    publish_foreign(&scratch.name, "", &["ahead"; 4]);
+    publish_fleeting(&scratch.name, &["dropped"; 3]);
+    for _ in 0..4 {
+        assert_eq!(next_event(&mut *subscriber), OwnedEvent::foreign(None, "ahead"));
+    }
+    assert_eq!(next_event(&mut *subscriber), OwnedEvent::Gap(Gap::Reconnected));
+    publish_foreign(&scratch.name, "", &["after"]);
+    let after = match next_event(&mut *subscriber) {
+        OwnedEvent::Gap(Gap::Reconnected) => next_event(&mut *subscriber),
+        other => other,
+    };
+    assert_eq!(after, OwnedEvent::foreign(None, "after"), "it is told twice at most");
 }

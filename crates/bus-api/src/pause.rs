@@ -1,0 +1,75 @@
+//! How long an adapter waits before it tries again what has failed: who refuses is not to be stormed.
+
+use std::time::Duration;
+
+use tickpath_clock::sleep_ns;
+
+/// The pause before the next attempt: none at first; behind a failure the first bound, and twice as long behind each
+/// further one, up to the last bound; none again behind a success.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pause {
+    first: Duration,
+    last: Duration,
+    now: Duration,
+}
+
+impl Pause {
+    /// None yet. The first bound is not above the last one.
+    pub const fn between(first: Duration, last: Duration) -> Self {
+        assert!(first.as_nanos() <= last.as_nanos());
+        Self { first, last, now: Duration::ZERO }
+    }
+
+    /// How long it is.
+    pub fn now(&self) -> Duration {
+        self.now
+    }
+
+    /// An attempt has failed. Gives how long it is from now on.
+    pub fn grow(&mut self) -> Duration {
+        self.now = self.now.saturating_mul(2).clamp(self.first, self.last);
+        self.now
+    }
+
+    /// An attempt was of use.
+    pub fn reset(&mut self) {
+        self.now = Duration::ZERO;
+    }
+
+    /// Sleeps for so long.
+    pub fn sleep(&self) {
+        sleep_ns(self.now.as_nanos() as u64);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FIRST: Duration = Duration::from_millis(100);
+
+    /// What it is behind so many failures, in milliseconds.
+    fn behind(pause: &mut Pause, failures: usize) -> Vec<u128> {
+        (0..failures).map(|_| pause.grow().as_millis()).collect()
+    }
+
+    #[test]
+    fn it_doubles_from_the_first_bound_to_the_last_and_a_success_ends_it() {
+        let mut pause = Pause::between(FIRST, Duration::from_secs(1));
+        assert_eq!(pause.now(), Duration::ZERO);
+        assert_eq!(behind(&mut pause, 6), [100, 200, 400, 800, 1000, 1000]);
+        assert_eq!(pause.now(), Duration::from_secs(1));
+        pause.reset();
+        assert_eq!(pause.now(), Duration::ZERO);
+        assert_eq!(behind(&mut pause, 2), [100, 200]);
+    }
+
+    #[test]
+    fn bounds_may_be_one_and_without_end() {
+        assert_eq!(behind(&mut Pause::between(FIRST, FIRST), 3), [100; 3]);
+        let mut endless = Pause::between(Duration::MAX, Duration::MAX);
+        endless.grow();
+        assert_eq!(endless.grow(), Duration::MAX);
+        assert_eq!(Pause::between(Duration::ZERO, FIRST).grow(), Duration::ZERO);
+    }
+}
