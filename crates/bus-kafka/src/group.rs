@@ -113,6 +113,19 @@ impl Group {
         self.state().unanswered(places);
     }
 
+    /// These places were sent, and their answer did not come in time: it is still to come.
+    pub fn late(&self, places: &[Place]) {
+        self.state().late(places);
+    }
+
+    /// That answer has come; true if all is well.
+    pub fn came_late(&self, is_done: bool) {
+        if is_done {
+            self.reasons.forget();
+        }
+        self.state().came_late(is_done);
+    }
+
     /// Of how many messages nobody knows whether the server counts them as done with.
     pub fn in_doubt(&self) -> u64 {
         self.state().in_doubt()

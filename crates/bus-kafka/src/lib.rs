@@ -66,10 +66,11 @@
 //!
 //! * A push that is unknown and sent again may be in the queue twice, under the same origin.
 //! * At least once, acknowledging moves the group's place. At most once, the place moves before messages are handed
-//!   over. Acknowledging waits for a lost server as long as `silence_ns`: the messages are still this puller's then.
-//!   After that it says `NotAcknowledged`; so it does, once, where messages went to another puller before they were
-//!   acknowledged. Where an acknowledgement was sent and no answer came, it says that nobody knows: they are done with,
-//!   or come again.
+//!   over. Acknowledging waits for the server's answer for 5 s, or as long as `silence_ns` where that is less: the
+//!   messages are still this puller's then. After that it says `NotAcknowledged`; so it does, once, where messages went
+//!   to another puller before they were acknowledged. Where an acknowledgement was sent and no answer came, it says
+//!   that nobody knows: they are done with, or come again. The answer may still come, and nothing else is acknowledged
+//!   before; it counts for what was sent, and for nothing later.
 //! * At most once, where the place was sent and no answer came, and the partition then goes to another puller, messages
 //!   may be gone that nobody was handed: the next pull says `Gone`, and of how many at most.
 //! * The client library shows life in the background, but a puller must also pull or wait within `silence_ns`. Who is
@@ -97,6 +98,7 @@
 mod advice;
 mod answer;
 mod cluster;
+mod committer;
 mod deadline;
 mod group;
 mod handshake;

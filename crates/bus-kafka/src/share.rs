@@ -25,6 +25,9 @@ pub(crate) struct Shares {
     pub unknown: u64,
     /// A partition begins anew, or further down; not told yet.
     pub is_cut: bool,
+    /// Places that were sent to the server, and whose answer is still to come, but for those of partitions that were
+    /// given away or cut since.
+    late: Vec<Place>,
 }
 
 /// A message as it was fetched.
@@ -151,8 +154,9 @@ impl Shares {
         self.keep(record);
     }
 
-    /// Drops what is fetched of partitions.
+    /// Drops what is fetched of partitions, and what an answer that is still to come would say of them.
     fn forget(&mut self, partitions: &[i32]) {
+        self.late.retain(|place| !partitions.contains(&place.partition));
         self.records.retain(|record| !partitions.contains(&record.partition));
         self.kept_bytes = self.records.iter().map(Record::bytes).sum();
     }
@@ -196,6 +200,23 @@ impl Shares {
         for place in places {
             let Some(share) = self.by_partition.get_mut(&place.partition) else { continue };
             share.unanswered = share.unanswered.max(place.offset);
+        }
+    }
+
+    /// These places were sent, and their answer did not come in time: it is still to come.
+    pub fn late(&mut self, places: &[Place]) {
+        self.unanswered(places);
+        self.late = places.to_vec();
+    }
+
+    /// That answer has come. Where it says that all is well, the server knows these places now. What lies before them
+    /// and is not handed over stays in doubt all the same: at most once, it may never be.
+    pub fn came_late(&mut self, is_done: bool) {
+        let mut places = std::mem::take(&mut self.late);
+        if is_done {
+            let had = |partition: i32| self.by_partition.get(&partition).map_or(0, |share| share.handed_over);
+            places.retain(|place| place.offset <= had(place.partition));
+            self.committed(&places);
         }
     }
 
@@ -352,6 +373,46 @@ mod tests {
         assert_eq!(state.in_doubt(), 7);
         state.give_away(&[3]);
         assert_eq!((state.unknown, state.given_away, state.in_doubt()), (7, 3, 0));
+    }
+
+    #[test]
+    fn a_late_answer_is_of_what_was_sent_and_of_nothing_else() {
+        let pulled = || {
+            let mut state = state(5, 0);
+            fetch(&mut state, 5..15);
+            state.committed(&place(5, OPEN));
+            state.hand_over(4);
+            state.late(&place(9, OPEN));
+            state.hand_over(3);
+            state
+        };
+        for (is_done, rest) in [(true, 0), (false, 4)] {
+            let mut state = pulled();
+            assert_eq!(state.in_doubt(), 4);
+            state.came_late(is_done);
+            assert_eq!((state.in_doubt(), state.places_done()), (rest, place(12, OPEN)));
+            // Only once.
+            state.committed(&place(12, OPEN));
+            state.came_late(true);
+            assert_eq!((state.done, state.places_done()), (7, Vec::new()));
+        }
+        // The partition went away, and came again.
+        let mut state = pulled();
+        state.give_away(&[3]);
+        state.by_partition.insert(3, Share::at(2, 0, false));
+        state.came_late(true);
+        assert_eq!(state.by_partition[&3], Share::at(2, 0, false));
+    }
+
+    #[test]
+    fn at_most_once_a_late_answer_hands_nothing_over() {
+        let mut state = state(0, 0);
+        fetch(&mut state, 0..10);
+        state.late(&state.places_before(4, Delivery::AtMostOnce));
+        state.came_late(true);
+        assert_eq!(state.in_doubt(), 4);
+        state.give_away(&[3]);
+        assert_eq!(state.unknown, 4);
     }
 
     #[test]

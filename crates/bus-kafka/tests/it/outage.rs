@@ -2,14 +2,15 @@
 //! comes twice.
 
 use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use tickpath_bus_api::conformance::{OwnedEvent, go_on, halt, next_event, pull_stamps};
 use tickpath_bus_api::{
-    Connection, Delivery, Fate, Gap, Policy, PublishError, Publisher, QueueConfig, ReceiveError, Start, Subscriber,
-    TopicConfig,
+    Connection, Delivery, Fate, Gap, Policy, PublishError, Publisher, Puller, QueueConfig, ReceiveError, Start,
+    Subscriber, TopicConfig,
 };
 use tickpath_bus_kafka::KafkaBus;
-use tickpath_clock::Wait;
+use tickpath_clock::{Clock, HostClock, Wait};
 
 use crate::kafka_server::{KafkaServer, in_turn};
 use crate::until;
@@ -130,6 +131,101 @@ fn the_end_of_a_queue_that_is_lost_is_told_and_what_is_new_comes() {
     assert!(is_told);
     puller.acknowledge().unwrap();
     until(|| matches!(bus.waiting("cut"), Ok(Some(0))));
+}
+
+#[test]
+fn an_acknowledgement_that_nobody_answers_is_done_with_or_comes_again() {
+    const COUNT: u64 = 600;
+    let _turn = in_turn();
+    let server = KafkaServer::start("", "");
+    let bus = connect(&server);
+    let config = QueueConfig::new(Delivery::AtLeastOnce);
+    // Who stays hears the answer later; who is dropped does not wait for it.
+    for (queue, is_dropped) in [("stays", false), ("dropped", true)] {
+        let open = || bus.puller(queue, &config, Wait::Block).unwrap_or_else(|e| panic!("no puller: {e}"));
+        let mut pusher = bus.pusher(queue, &config).unwrap_or_else(|e| panic!("no pusher: {e}"));
+        (0..COUNT).for_each(|stamp| pusher.push(stamp, KIND, b"ours").unwrap());
+        let mut puller = open();
+        let (acknowledged, is_halted) = (AtomicU64::new(0), AtomicBool::new(false));
+        let (done, told) = std::thread::scope(|scope| {
+            let pulling = scope.spawn(|| acknowledge_each(&mut *puller, &acknowledged, &is_halted));
+            until(|| pulling.is_finished() || acknowledged.load(Ordering::SeqCst) >= 50);
+            halt(server.pid());
+            is_halted.store(true, Ordering::SeqCst);
+            within_seconds("an acknowledgement", || pulling.join().unwrap())
+        });
+        let held = told.map(|(stamp, told)| {
+            let sentence = told.to_string();
+            assert!(matches!(told, ReceiveError::NotAcknowledged(_)), "{sentence}");
+            let words = ["nobody knows of up to 1 messages", "is not acknowledged: it comes again"];
+            assert!(words.iter().any(|words| sentence.contains(words)), "{sentence}");
+            stamp
+        });
+        let stays = if is_dropped {
+            within_seconds("a puller that is dropped", || drop(puller));
+            None
+        } else {
+            Some(puller)
+        };
+        go_on(server.pid());
+
+        let mut puller = stays.unwrap_or_else(open);
+        let mut came: Vec<u64> = done.iter().copied().chain(held).collect();
+        until(|| {
+            let pulled = puller.pull(64, &mut |pulled| {
+                let stamp = pulled.message.stamp;
+                assert!(!done.contains(&stamp), "{queue}: {stamp} is acknowledged, and comes again");
+                assert!(held != Some(stamp) || pulled.redelivered, "{queue}: {stamp} comes again without a mark");
+                came.push(stamp);
+            });
+            pulled.unwrap_or_else(|e| panic!("{queue}: {e}"));
+            match puller.acknowledge() {
+                Ok(()) | Err(ReceiveError::NotAcknowledged(_)) => {}
+                Err(other) => panic!("{queue}: {other}"),
+            }
+            matches!(bus.waiting(queue), Ok(Some(0)))
+        });
+        came.sort_unstable();
+        came.dedup();
+        assert_eq!(came, (0..COUNT).collect::<Vec<_>>(), "{queue}");
+    }
+}
+
+/// Pulls one message after the other and acknowledges it, until that does not go well, or a server that stands still gives
+/// none. Gives the stamps of those that are done with, and of the one that is not surely so, with what was said.
+fn acknowledge_each(
+    puller: &mut dyn Puller,
+    acknowledged: &AtomicU64,
+    is_halted: &AtomicBool,
+) -> (Vec<u64>, Option<(u64, ReceiveError)>) {
+    let mut done = Vec::new();
+    loop {
+        let mut held = None;
+        let pulled = puller.pull(1, &mut |pulled| held = Some(pulled.message.stamp));
+        pulled.unwrap_or_else(|e| panic!("{e}"));
+        match held {
+            None if is_halted.load(Ordering::SeqCst) => return (done, None),
+            None => puller.wait(1_000_000),
+            Some(stamp) => match puller.acknowledge() {
+                Ok(()) => {
+                    done.push(stamp);
+                    acknowledged.fetch_add(1, Ordering::SeqCst);
+                }
+                Err(told) => return (done, Some((stamp, told))),
+            },
+        }
+    }
+}
+
+/// Does this, which is to need seconds, and not as long as the server stands still.
+fn within_seconds<T>(what: &str, work: impl FnOnce() -> T) -> T {
+    const SECONDS_NS: i64 = 30_000_000_000;
+    let clock = HostClock::get().unwrap();
+    let start = clock.ticks();
+    let done = work();
+    let waited_ns = clock.ns_between(start, clock.ticks());
+    assert!(waited_ns < SECONDS_NS, "{what} waited {waited_ns} ns for a server that stands still");
+    done
 }
 
 fn connect(server: &KafkaServer) -> KafkaBus {
