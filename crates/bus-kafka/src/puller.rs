@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rdkafka::consumer::{BaseConsumer, CommitMode, Consumer};
-use rdkafka::error::{KafkaError, RDKafkaErrorCode as Code};
+use rdkafka::error::{KafkaError, KafkaResult, RDKafkaErrorCode as Code};
 use rdkafka::message::BorrowedMessage;
 use rdkafka::{Offset, TopicPartitionList};
 use tickpath_bus_api::{ConnectError, Delivery, Pulled, Puller, QueueConfig, ReceiveError, wire};
@@ -41,6 +41,9 @@ const MOST_BETWEEN_SIGNS_MS: u64 = 250;
 
 /// The longest silence that can be asked for, in milliseconds.
 const MOST_SILENCE_MS: u64 = 3_600_000;
+
+/// How long a pull waits for a server that the pull before it has waited for in vain.
+const AGAIN: Duration = Duration::from_millis(500);
 
 /// After so many messages that are done with, the server is told to free their disk.
 const FREE_AFTER: u64 = 100_000;
@@ -86,27 +89,16 @@ impl KafkaPuller {
                 remedy: "use a silence of an hour at most",
             });
         }
-        let silence = silence_ms.to_string();
-        let mut settings = cluster.server().config(&SETTINGS);
-        settings.set("group.id", topic);
-        settings.set("session.timeout.ms", silence.as_str());
-        settings.set("max.poll.interval.ms", silence.as_str());
-        settings.set("heartbeat.interval.ms", (silence_ms / 3).clamp(1, MOST_BETWEEN_SIGNS_MS).to_string());
         let group = Group::new(cluster.clone(), topic, config.delivery);
-        let consumer: BaseConsumer<Group> =
-            settings.create_with_context(group).map_err(|e| cluster.error(&(&e).into()))?;
+        let (committer, consumer) = member(&cluster, topic, silence_ms, group)?;
         let subscribed = cluster.watermarks(consumer.client(), topic, 0).and_then(|_| consumer.subscribe(&[topic]));
         subscribed.map_err(|e| {
             drain(&consumer);
             cluster.error(&consumer.context().reasons.explain(&e))
         })?;
-        let consumer = Arc::new(consumer);
-        let committing = consumer.clone();
-        let committer =
-            Committer::start(move |places| committing.commit(&committing.context().list(places), CommitMode::Sync));
         Ok(Self {
             cluster,
-            committer: committer.map_err(|e| ConnectError::Other(e.into()))?,
+            committer,
             consumer,
             topic: topic.to_owned(),
             delivery: config.delivery,
@@ -158,10 +150,15 @@ impl KafkaPuller {
         self.group().keep(message, |partition| end(partition).ok().map(|(_low, high)| high));
     }
 
-    /// Tells the server places, and waits for its answer until then.
+    /// Tells the server places, and waits for its answer until then; nothing, where they are of another topic.
     fn commit(&mut self, places: &[Place], deadline: &Deadline) -> Result<Commit, ReceiveError> {
         if !self.settle(deadline.left()) {
             return Ok(Commit::NotNow(self.silence()));
+        }
+        match self.group().is_same_topic(&self.consumer, deadline) {
+            Ok(true) => {}
+            Ok(false) => return Err(self.begin_anew()),
+            Err(error) => return self.refused(&error),
         }
         self.committer.send(places.to_vec());
         let Some(answer) = self.committer.answer(deadline.left()) else {
@@ -175,14 +172,39 @@ impl KafkaPuller {
         if meaning(&error) == Some(Meaning::Unanswered) {
             self.group().unanswered(places);
         }
-        if let Some(error) = self.lasting(&error) {
+        self.refused(&error)
+    }
+
+    /// What it means that places were not taken.
+    fn refused(&self, error: &KafkaError) -> Result<Commit, ReceiveError> {
+        if let Some(error) = self.lasting(error) {
             return Err(self.failure(&error));
         }
         match error.rdkafka_error_code() {
             Some(Code::UnknownMemberId | Code::AssignmentLost) => Ok(Commit::Lost),
             Some(Code::IllegalGeneration) if self.consumer.assignment_lost() => Ok(Commit::Lost),
-            _ => Ok(Commit::NotNow(self.group().reasons.explain(&error))),
+            _ => Ok(Commit::NotNow(self.group().reasons.explain(error))),
         }
+    }
+
+    /// All that this puller knows is of a topic that was removed: another member takes its place in the group, and
+    /// asks the server where to begin.
+    fn begin_anew(&mut self) -> ReceiveError {
+        let group = self.group().anew();
+        let (committer, consumer) = match member(&self.cluster, &self.topic, self.silence_ms, group) {
+            Ok(member) => member,
+            Err(error) => return ReceiveError::Other(error.into()),
+        };
+        self.group().leave();
+        (self.committer, self.consumer, self.is_paused) = (committer, consumer, false);
+        if let Err(error) = self.consumer.subscribe(&[self.topic.as_str()]) {
+            return self.failure(&(&error).into());
+        }
+        ReceiveError::Gone(format!(
+            "{}: this queue was removed, with all that was not acknowledged; pull on for what is new, if somebody \
+             makes it anew, and push again what is missed",
+            self.cluster.server().name()
+        ))
     }
 
     /// Takes in the answer that did not come in time, if it comes so soon; false where it does not, and nothing else
@@ -205,14 +227,13 @@ impl KafkaPuller {
         self.cluster.deadline_after(TIMEOUT.min(Duration::from_millis(self.silence_ms)))
     }
 
-    /// True when the server knows what it must before the next records are handed over. A server that was waited for
-    /// once, in vain, is not waited for again.
+    /// True when the server knows what it must before the next records are handed over.
     fn is_ready(&mut self, limit: usize) -> Result<bool, ReceiveError> {
         let places = self.group().places_before(limit);
         if places.is_empty() || self.committer.is_busy() {
             return Ok(places.is_empty());
         }
-        let deadline = self.patience();
+        let deadline = if self.is_held_up { self.cluster.deadline_after(AGAIN) } else { self.patience() };
         Ok(matches!(self.commit(&places, &deadline)?, Commit::Done))
     }
 
@@ -294,6 +315,26 @@ impl KafkaPuller {
     }
 }
 
+/// A new member of the group, which has not joined it yet, and the thread by which it tells the server places.
+fn member(
+    cluster: &Cluster,
+    topic: &str,
+    silence_ms: u64,
+    group: Group,
+) -> Result<(Committer, Arc<BaseConsumer<Group>>), ConnectError> {
+    let silence = silence_ms.to_string();
+    let mut settings = cluster.server().config(&SETTINGS);
+    settings.set("group.id", topic);
+    settings.set("session.timeout.ms", silence.as_str());
+    settings.set("max.poll.interval.ms", silence.as_str());
+    settings.set("heartbeat.interval.ms", (silence_ms / 3).clamp(1, MOST_BETWEEN_SIGNS_MS).to_string());
+    let created: KafkaResult<BaseConsumer<Group>> = settings.create_with_context(group);
+    let consumer = Arc::new(created.map_err(|e| cluster.error(&(&e).into()))?);
+    let member = consumer.clone();
+    let committer = Committer::start(move |places| member.commit(&member.context().list(places), CommitMode::Sync));
+    Ok((committer.map_err(|e| ConnectError::Other(e.into()))?, consumer))
+}
+
 /// What is said of messages whose acknowledgement was sent and not answered.
 fn doubt(messages: u64) -> String {
     format!("nobody knows of up to {messages} messages: they are done with, or come again, marked")
@@ -305,6 +346,9 @@ impl Puller for KafkaPuller {
         self.fetch(limit);
         if let Some(error) = self.error.take() {
             return Err(self.failure(&error));
+        }
+        if self.group().is_anew() {
+            return Err(self.begin_anew());
         }
         if self.group().take_cut() {
             return Err(ReceiveError::Gone(format!(
@@ -345,6 +389,9 @@ impl Puller for KafkaPuller {
     fn acknowledge(&mut self) -> Result<(), ReceiveError> {
         if self.delivery == Delivery::AtMostOnce {
             return Ok(());
+        }
+        if self.group().is_anew() {
+            return Err(self.begin_anew());
         }
         let deadline = self.patience();
         self.settle(deadline.left());
@@ -392,13 +439,16 @@ impl Puller for KafkaPuller {
 }
 
 impl Drop for KafkaPuller {
-    /// The consumer then leaves the group in order, and its partitions go to others at once. Where an answer is still
-    /// to come, it leaves when that has come, and leaves no word: whoever gets its partitions marks all.
+    /// The consumer then leaves the group in order, and its partitions go to others at once, with word of how far it
+    /// had come, if the topic is still the same, and the server there to say so; without it, whoever gets them marks
+    /// more. Where an answer is still to come, the consumer leaves when that has come.
     fn drop(&mut self) {
-        if !self.settle(Duration::ZERO) {
-            self.group().give_up();
-        } else if self.group().reasons.outage().is_none() {
+        let can_ask = self.settle(Duration::ZERO) && self.group().reasons.outage().is_none();
+        if can_ask && matches!(self.group().is_same_topic(&self.consumer, &self.patience()), Ok(true)) {
             self.free(1);
+        } else {
+            self.group().give_up();
         }
+        self.group().leave();
     }
 }

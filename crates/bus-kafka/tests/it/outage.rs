@@ -139,9 +139,9 @@ fn an_acknowledgement_that_nobody_answers_is_done_with_or_comes_again() {
     let _turn = in_turn();
     let server = KafkaServer::start("", "");
     let bus = connect(&server);
-    let config = QueueConfig::new(Delivery::AtLeastOnce);
     // Who stays hears the answer later; who is dropped does not wait for it.
-    for (queue, is_dropped) in [("stays", false), ("dropped", true)] {
+    for (queue, is_dropped, silence_ns) in [("stays", false, 30_000_000_000), ("dropped", true, 5_000_000_000)] {
+        let config = QueueConfig { silence_ns, ..QueueConfig::new(Delivery::AtLeastOnce) };
         let open = || bus.puller(queue, &config, Wait::Block).unwrap_or_else(|e| panic!("no puller: {e}"));
         let mut pusher = bus.pusher(queue, &config).unwrap_or_else(|e| panic!("no pusher: {e}"));
         (0..COUNT).for_each(|stamp| pusher.push(stamp, KIND, b"ours").unwrap());
@@ -189,10 +189,28 @@ fn an_acknowledgement_that_nobody_answers_is_done_with_or_comes_again() {
         came.dedup();
         assert_eq!(came, (0..COUNT).collect::<Vec<_>>(), "{queue}");
     }
+    what_is_held_comes_again(&server, &bus);
 }
 
-/// Pulls one message after the other and acknowledges it, until that does not go well, or a server that stands still gives
-/// none. Gives the stamps of those that are done with, and of the one that is not surely so, with what was said.
+/// Of a puller that is dropped while the server stands still, who has acknowledged nothing and can leave no word.
+fn what_is_held_comes_again(server: &KafkaServer, bus: &KafkaBus) {
+    let config = QueueConfig { silence_ns: 2_000_000_000, ..QueueConfig::new(Delivery::AtLeastOnce) };
+    let open = || bus.puller("held", &config, Wait::Block).unwrap_or_else(|e| panic!("no puller: {e}"));
+    let mut pusher = bus.pusher("held", &config).unwrap_or_else(|e| panic!("no pusher: {e}"));
+    (0..10).for_each(|stamp| pusher.push(stamp, KIND, b"ours").unwrap());
+    let mut puller = open();
+    let mut held = pull_stamps(&mut *puller, 10);
+    halt(server.pid());
+    within_seconds("a puller that is dropped", || drop(puller));
+    go_on(server.pid());
+    let mut again = pull_stamps(&mut *open(), 10);
+    held.sort_unstable();
+    again.sort_unstable();
+    assert_eq!(again, held.iter().map(|&(stamp, _)| (stamp, true)).collect::<Vec<_>>());
+}
+
+/// Pulls one message after the other and acknowledges it, until that does not go well, or a server that stands still
+/// gives none. Gives the stamps of those that are done with, and of the one that is not surely so, with what was said.
 fn acknowledge_each(
     puller: &mut dyn Puller,
     acknowledged: &AtomicU64,
