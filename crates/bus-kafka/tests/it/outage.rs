@@ -19,13 +19,21 @@ const KIND: u8 = 16;
 const TOPIC: &str = "outage";
 const QUEUE: &str = "outage";
 
+/// One after the other on one server, whose start takes longer than most of this.
 #[test]
-fn what_is_unknown_is_said_so_and_comes_once_when_it_is_sent_again() {
-    let _turn = in_turn();
+fn whatever_befalls_a_server_is_said_and_nothing_comes_twice() {
+    let _turn = in_turn(1);
     let mut server = KafkaServer::start("", "");
-    let bus = connect(&server);
-    let mut publisher = publisher(&bus);
-    let mut subscriber = subscriber(&bus);
+    an_acknowledgement_that_nobody_answers_is_done_with_or_comes_again(&server);
+    what_a_puller_holds_that_is_dropped_meanwhile_comes_again(&server);
+    what_is_unknown_is_said_so_and_comes_once_when_it_is_sent_again(&mut server);
+    an_end_that_is_lost_is_told_and_what_is_old_is_not_new(&mut server);
+}
+
+fn what_is_unknown_is_said_so_and_comes_once_when_it_is_sent_again(server: &mut KafkaServer) {
+    let bus = connect(server);
+    let mut publisher = publisher(&bus, TOPIC);
+    let mut subscriber = subscriber(&bus, TOPIC);
     let mut pusher =
         bus.pusher(QUEUE, &QueueConfig::new(Delivery::AtLeastOnce)).unwrap_or_else(|e| panic!("no pusher: {e}"));
     publisher.publish(0, KIND, b"ours").unwrap();
@@ -70,52 +78,35 @@ fn what_is_unknown_is_said_so_and_comes_once_when_it_is_sent_again() {
     assert_eq!(next_message(&mut *subscriber), (5, b"ours".to_vec()));
 }
 
-#[test]
-fn the_end_of_a_topic_that_is_lost_is_a_gap_and_what_is_old_is_not_new() {
-    let _turn = in_turn();
-    let mut server = KafkaServer::start("", "");
-    let bus = connect(&server);
-    publish(&bus, 0..100);
-    let mut subscriber = subscriber(&bus);
-    publish(&bus, 100..110);
+/// Of a topic and of a queue, in one fall.
+fn an_end_that_is_lost_is_told_and_what_is_old_is_not_new(server: &mut KafkaServer) {
+    const CUT: &str = "cut";
+    let bus = connect(server);
+    publish(&bus, CUT, 0..100);
+    let mut subscriber = subscriber(&bus, CUT);
+    publish(&bus, CUT, 100..110);
     for stamp in 100..110 {
         assert_eq!(next_event(&mut *subscriber), OwnedEvent::at(stamp, stamp, b"ours"));
     }
     let token = subscriber.token().expect("it stands somewhere");
-    server.kill();
-    server.cut(TOPIC, 50);
-    server.restart();
-    let bus = connect(&server);
-    publish(&bus, 200..203);
-    let after = bus.subscriber(TOPIC, Start::After(token), Wait::Block).unwrap_or_else(|e| panic!("{e}"));
-    for mut subscriber in [subscriber, after] {
-        assert_eq!(next_event(&mut *subscriber), OwnedEvent::Gap(Gap::Reconnected));
-        for (sequence, stamp) in (50..).zip(200..203) {
-            assert_eq!(next_event(&mut *subscriber), OwnedEvent::at(sequence, stamp, b"ours"));
-        }
-    }
-}
-
-#[test]
-fn the_end_of_a_queue_that_is_lost_is_told_and_what_is_new_comes() {
-    let _turn = in_turn();
-    let mut server = KafkaServer::start("", "");
-    let bus = connect(&server);
     let config = QueueConfig::new(Delivery::AtLeastOnce);
     let push = |bus: &KafkaBus, stamps: Range<u64>| {
-        let mut pusher = bus.pusher("cut", &config).unwrap_or_else(|e| panic!("no pusher: {e}"));
+        let mut pusher = bus.pusher(CUT, &config).unwrap_or_else(|e| panic!("no pusher: {e}"));
         stamps.for_each(|stamp| pusher.push(stamp, KIND, b"ours").unwrap());
     };
     push(&bus, 0..60);
-    let mut puller = bus.puller("cut", &config, Wait::Block).unwrap_or_else(|e| panic!("no puller: {e}"));
+    let mut puller = bus.puller(CUT, &config, Wait::Block).unwrap_or_else(|e| panic!("no puller: {e}"));
     assert_eq!(pull_stamps(&mut *puller, 60).len(), 60);
     puller.acknowledge().unwrap();
+
     server.kill();
+    server.cut(CUT, 50);
     // Of the ten of the first partition, five stay.
     server.cut(".cut-queue", 5);
     server.restart();
-    push(&connect(&server), 100..112);
+    let bus = connect(server);
 
+    push(&bus, 100..112);
     let (mut came, mut is_told) = (Vec::new(), false);
     until(|| {
         let pulled = puller.pull(8, &mut |pulled| came.push(pulled.message.stamp));
@@ -130,15 +121,21 @@ fn the_end_of_a_queue_that_is_lost_is_told_and_what_is_new_comes() {
     assert_eq!(came, (100..112).collect::<Vec<_>>());
     assert!(is_told);
     puller.acknowledge().unwrap();
-    until(|| matches!(bus.waiting("cut"), Ok(Some(0))));
+    until(|| matches!(bus.waiting(CUT), Ok(Some(0))));
+
+    publish(&bus, CUT, 200..203);
+    let after = bus.subscriber(CUT, Start::After(token), Wait::Block).unwrap_or_else(|e| panic!("{e}"));
+    for mut subscriber in [subscriber, after] {
+        assert_eq!(next_event(&mut *subscriber), OwnedEvent::Gap(Gap::Reconnected));
+        for (sequence, stamp) in (50..).zip(200..203) {
+            assert_eq!(next_event(&mut *subscriber), OwnedEvent::at(sequence, stamp, b"ours"));
+        }
+    }
 }
 
-#[test]
-fn an_acknowledgement_that_nobody_answers_is_done_with_or_comes_again() {
+fn an_acknowledgement_that_nobody_answers_is_done_with_or_comes_again(server: &KafkaServer) {
     const COUNT: u64 = 600;
-    let _turn = in_turn();
-    let server = KafkaServer::start("", "");
-    let bus = connect(&server);
+    let bus = connect(server);
     // Who stays hears the answer later; who is dropped does not wait for it.
     for (queue, is_dropped, silence_ns) in [("stays", false, 30_000_000_000), ("dropped", true, 5_000_000_000)] {
         let config = QueueConfig { silence_ns, ..QueueConfig::new(Delivery::AtLeastOnce) };
@@ -189,11 +186,11 @@ fn an_acknowledgement_that_nobody_answers_is_done_with_or_comes_again() {
         came.dedup();
         assert_eq!(came, (0..COUNT).collect::<Vec<_>>(), "{queue}");
     }
-    what_is_held_comes_again(&server, &bus);
 }
 
-/// Of a puller that is dropped while the server stands still, who has acknowledged nothing and can leave no word.
-fn what_is_held_comes_again(server: &KafkaServer, bus: &KafkaBus) {
+/// It has acknowledged nothing, and can leave no word.
+fn what_a_puller_holds_that_is_dropped_meanwhile_comes_again(server: &KafkaServer) {
+    let bus = connect(server);
     let config = QueueConfig { silence_ns: 2_000_000_000, ..QueueConfig::new(Delivery::AtLeastOnce) };
     let open = || bus.puller("held", &config, Wait::Block).unwrap_or_else(|e| panic!("no puller: {e}"));
     let mut pusher = bus.pusher("held", &config).unwrap_or_else(|e| panic!("no pusher: {e}"));
@@ -250,17 +247,17 @@ fn connect(server: &KafkaServer) -> KafkaBus {
     KafkaBus::connect(&server.url()).unwrap_or_else(|e| panic!("{e}"))
 }
 
-fn publisher(bus: &KafkaBus) -> Box<dyn Publisher> {
-    bus.publisher(TOPIC, &TopicConfig::new(Policy::Keep)).unwrap_or_else(|e| panic!("{e}"))
+fn publisher(bus: &KafkaBus, topic: &str) -> Box<dyn Publisher> {
+    bus.publisher(topic, &TopicConfig::new(Policy::Keep)).unwrap_or_else(|e| panic!("{e}"))
 }
 
-fn subscriber(bus: &KafkaBus) -> Box<dyn Subscriber> {
-    bus.subscriber(TOPIC, Start::Now, Wait::Block).unwrap_or_else(|e| panic!("{e}"))
+fn subscriber(bus: &KafkaBus, topic: &str) -> Box<dyn Subscriber> {
+    bus.subscriber(topic, Start::Now, Wait::Block).unwrap_or_else(|e| panic!("{e}"))
 }
 
 /// Publishes messages whose stamps are these, each alone.
-fn publish(bus: &KafkaBus, stamps: Range<u64>) {
-    let mut publisher = publisher(bus);
+fn publish(bus: &KafkaBus, topic: &str, stamps: Range<u64>) {
+    let mut publisher = publisher(bus, topic);
     stamps.for_each(|stamp| publisher.publish(stamp, KIND, b"ours").unwrap());
 }
 

@@ -488,14 +488,14 @@ impl Drop for Impostor {
 }
 
 /// A topic or queue of one test, removed at its end. Its name is the same on the server, but for a queue's ends.
-struct Named {
-    bus: KafkaBus,
-    name: String,
+pub struct Named {
+    pub bus: KafkaBus,
+    pub name: String,
     is_queue: bool,
 }
 
 impl Named {
-    fn topic(name: &str) -> Self {
+    pub fn topic(name: &str) -> Self {
         Self::open(name, false)
     }
 
