@@ -18,11 +18,13 @@
 //! comes then is old where it lies below `handed_over` and below the end that the partition had when that was noticed,
 //! and was made no later than what was handed over. All else is new.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use rdkafka::config::RDKafkaLogLevel;
 use rdkafka::consumer::{BaseConsumer, CommitMode, Consumer, ConsumerContext, Rebalance};
-use rdkafka::error::KafkaError;
+use rdkafka::error::{KafkaError, KafkaResult};
 use rdkafka::message::BorrowedMessage;
 use rdkafka::util::Timeout;
 use rdkafka::{ClientContext, Message as _, Offset, TopicPartitionList};
@@ -32,10 +34,14 @@ use tickpath_clock::utc_ns;
 use crate::cluster::Cluster;
 use crate::deadline::Deadline;
 use crate::reasons::Reasons;
-use crate::share::{Fetched, OPEN, Place, Record, Share, Shares};
+use crate::record::{Fetched, Record};
+use crate::share::{Kept, OPEN, Place, Share, Shares};
 
 /// With so many bytes that are fetched and not handed over, nothing more is fetched.
 const MOST_KEPT_BYTES: usize = 16 << 20;
+
+/// Nobody removes a topic and makes it anew in so short a time: whoever has just looked does not look again.
+const SURE: Duration = Duration::from_millis(5);
 
 /// What a puller knows, and its consumer tells it.
 pub(crate) struct Group {
@@ -46,13 +52,24 @@ pub(crate) struct Group {
     topic: String,
     delivery: Delivery,
     state: Mutex<Shares>,
+    /// Until then the topic is surely the same.
+    sure: Mutex<Option<Deadline>>,
+    /// The puller has looked for the last time whether it is, and leaves.
+    is_leaving: AtomicBool,
 }
 
 impl Group {
     /// A puller's that has no partition yet.
     pub fn new(cluster: Arc<Cluster>, topic: &str, delivery: Delivery) -> Self {
-        let (reasons, state) = (Reasons::default(), Mutex::default());
-        Self { reasons, cluster, topic: topic.to_owned(), delivery, state }
+        Self {
+            reasons: Reasons::default(),
+            cluster,
+            topic: topic.to_owned(),
+            delivery,
+            state: Mutex::default(),
+            sure: Mutex::default(),
+            is_leaving: AtomicBool::new(false),
+        }
     }
 
     /// How many records are fetched and not handed over.
@@ -89,7 +106,57 @@ impl Group {
     /// Whether the next pull has a loss to tell.
     pub fn has_loss(&self) -> bool {
         let state = self.state();
-        state.is_cut || state.unknown > 0 && self.delivery == Delivery::AtMostOnce
+        state.is_cut || state.is_anew || state.unknown > 0 && self.delivery == Delivery::AtMostOnce
+    }
+
+    /// Whether the topic was found to be another one, and the puller has not begun anew yet.
+    pub fn is_anew(&self) -> bool {
+        self.state().is_anew
+    }
+
+    /// Of the member that takes this one's place then.
+    pub fn anew(&self) -> Self {
+        let group = Self::new(self.cluster.clone(), &self.topic, self.delivery);
+        *group.state() = self.state().anew();
+        group
+    }
+
+    /// Whether the queue's topic is still the one that this puller has its places of. Where it is not, all is forgotten
+    /// that is known of it. Asked before each place that is told to the server: in a topic that was made anew it would
+    /// pass over messages that nobody has had.
+    ///
+    /// Kafka's own id of a topic is not to be had here. But with a topic the server drops the places of its groups, and
+    /// it drops none for another reason as long as the group has members. So where it keeps no place any more that it
+    /// has told this puller, or acknowledged to it, the topic was removed, and one that is there is another one. That
+    /// nobody who has places of the old one tells them to the server keeps this true for the next look.
+    ///
+    /// What is removed and made anew between the look and the place that it is for is not seen. That is a moment, but
+    /// where the server is away and the client library sends the place again: then it lasts until the server refuses
+    /// this member, as it does when that was silent for too long.
+    pub fn is_same_topic(&self, consumer: &BaseConsumer<Self>, deadline: &Deadline) -> KafkaResult<bool> {
+        if self.sure().is_some_and(|sure| !sure.is_over()) {
+            return Ok(true);
+        }
+        let partitions = self.state().kept();
+        if partitions.is_empty() {
+            return Ok(true);
+        }
+        let sure = self.cluster.deadline_after(SURE);
+        let found = consumer.committed_offsets(self.partitions(partitions), deadline.left())?;
+        for place in found.elements() {
+            place.error()?;
+            if place.offset() == Offset::Invalid {
+                self.state().forget_topic();
+                return Ok(false);
+            }
+        }
+        *self.sure() = Some(sure);
+        Ok(true)
+    }
+
+    /// The consumer is about to leave, and has just looked whether the topic is the same: it cannot ask any more.
+    pub fn leave(&self) {
+        self.is_leaving.store(true, Ordering::Relaxed);
     }
 
     /// What the server must know before the next records, up to so many, are handed over.
@@ -111,6 +178,19 @@ impl Group {
     /// These places were sent, and no answer came: the server may know them.
     pub fn unanswered(&self, places: &[Place]) {
         self.state().unanswered(places);
+    }
+
+    /// These places were sent, and their answer did not come in time: it is still to come.
+    pub fn late(&self, places: &[Place]) {
+        self.state().late(places);
+    }
+
+    /// That answer has come; true if all is well.
+    pub fn came_late(&self, is_done: bool) {
+        if is_done {
+            self.reasons.forget();
+        }
+        self.state().came_late(is_done);
     }
 
     /// Of how many messages nobody knows whether the server counts them as done with.
@@ -135,10 +215,7 @@ impl Group {
 
     /// The group goes on without this puller, which is told so: it has nothing until it is given partitions again.
     pub fn give_up(&self) {
-        let mut state = self.state();
-        let all: Vec<i32> = state.by_partition.keys().copied().collect();
-        state.give_away(&all);
-        (state.given_away, state.unknown) = (0, 0);
+        self.state().give_up();
     }
 
     /// This puller's partitions, if so many messages are done with that they are to be freed.
@@ -148,11 +225,7 @@ impl Group {
             return None;
         }
         state.done = 0;
-        let mut partitions = TopicPartitionList::new();
-        for &partition in state.by_partition.keys() {
-            partitions.add_partition(&self.topic, partition);
-        }
-        Some(partitions)
+        Some(self.partitions(state.by_partition.keys().copied()))
     }
 
     /// Places as the client library wants them.
@@ -162,6 +235,15 @@ impl Group {
             let mut entry = list.add_partition(&self.topic, place.partition);
             entry.set_offset(Offset::Offset(place.offset)).expect("offsets are not negative");
             entry.set_metadata(&place.note);
+        }
+        list
+    }
+
+    /// Partitions as the client library wants them.
+    fn partitions(&self, partitions: impl IntoIterator<Item = i32>) -> TopicPartitionList {
+        let mut list = TopicPartitionList::new();
+        for partition in partitions {
+            list.add_partition(&self.topic, partition);
         }
         list
     }
@@ -182,13 +264,14 @@ impl Group {
             let partition = entry.partition();
             let kept = kept.and_then(|kept| kept.find_partition(&self.topic, partition));
             let share = match kept.filter(|kept| kept.error().is_ok()) {
-                None => Share::at(0, unknown, false),
+                None => Share::at(0, unknown, Kept::Unknown),
                 Some(kept) => match kept.offset() {
                     Offset::Offset(committed) => {
                         let redelivered = self.redelivered(consumer, partition, kept.metadata(), &deadline);
-                        Share::at(committed, redelivered, kept.metadata() == OPEN)
+                        let kept = if kept.metadata() == OPEN { Kept::Open } else { Kept::Place };
+                        Share::at(committed, redelivered, kept)
                     }
-                    _ => Share::at(0, 0, false),
+                    _ => Share::at(0, self.state().take_had(partition), Kept::Unknown),
                 },
             };
             self.state().by_partition.insert(partition, share);
@@ -210,12 +293,23 @@ impl Group {
     /// Gives partitions away, with a note for who gets them. Without it, that one marks more.
     fn revoked(&self, consumer: &BaseConsumer<Self>, partitions: &TopicPartitionList) {
         let partitions: Vec<i32> = partitions.elements().iter().map(|entry| entry.partition()).collect();
+        let is_ours = self.delivery == Delivery::AtLeastOnce
+            && !consumer.assignment_lost()
+            && self.reasons.outage().is_none()
+            && (self.is_leaving() || matches!(self.is_same_topic(consumer, &self.cluster.deadline()), Ok(true)));
         let places = self.state().give_away(&partitions);
-        let is_ours = !consumer.assignment_lost() && self.reasons.outage().is_none();
-        if self.delivery == Delivery::AtLeastOnce && is_ours && !places.is_empty() {
+        if is_ours && !places.is_empty() {
             // It leaves before the partitions do, over the same connection.
             let _sent = consumer.commit(&self.list(&places), CommitMode::Async);
         }
+    }
+
+    fn is_leaving(&self) -> bool {
+        self.is_leaving.load(Ordering::Relaxed)
+    }
+
+    fn sure(&self) -> MutexGuard<'_, Option<Deadline>> {
+        self.sure.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn state(&self) -> MutexGuard<'_, Shares> {

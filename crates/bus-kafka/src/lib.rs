@@ -66,10 +66,11 @@
 //!
 //! * A push that is unknown and sent again may be in the queue twice, under the same origin.
 //! * At least once, acknowledging moves the group's place. At most once, the place moves before messages are handed
-//!   over. Acknowledging waits for a lost server as long as `silence_ns`: the messages are still this puller's then.
-//!   After that it says `NotAcknowledged`; so it does, once, where messages went to another puller before they were
-//!   acknowledged. Where an acknowledgement was sent and no answer came, it says that nobody knows: they are done with,
-//!   or come again.
+//!   over. Acknowledging waits for the server's answer for 5 s, or as long as `silence_ns` where that is less: the
+//!   messages are still this puller's then. After that it says `NotAcknowledged`; so it does, once, where messages went
+//!   to another puller before they were acknowledged. Where an acknowledgement was sent and no answer came, it says
+//!   that nobody knows: they are done with, or come again. The answer may still come, and nothing else is acknowledged
+//!   before; it counts for what was sent, and for nothing later.
 //! * At most once, where the place was sent and no answer came, and the partition then goes to another puller, messages
 //!   may be gone that nobody was handed: the next pull says `Gone`, and of how many at most.
 //! * The client library shows life in the background, but a puller must also pull or wait within `silence_ns`. Who is
@@ -83,10 +84,14 @@
 //! * `waiting` counts what is not acknowledged, also what was handed over.
 //! * What is acknowledged is freed on the server's disk now and then. The server forgets a group's place when nobody
 //!   has pulled for seven days (`offsets.retention.minutes`): then what is not freed yet comes again.
-//! * Drop all pullers before a queue is removed. One that is left says `Gone`. So it does where a partition lost its
-//!   end, or was made anew, and goes on with what it was not handed over. It tells that by the place and the time of a
-//!   message: what was pushed after the loss and before the puller noticed it is skipped where it lies at a place that
-//!   was handed over before, and its pusher's clock is behind the newest message that was.
+//! * Drop all pullers before a queue is removed. One that is left says `Gone`, and tells the server no place of the
+//!   topic that was removed: before each place it asks whether its last one is still kept there, for the server drops
+//!   the places of a group with the topic. It then joins the group anew, and may mark as redelivered what nobody had.
+//!   That question costs an acknowledgement a second way to the server and back, but for what follows within 5 ms.
+//! * A puller says `Gone`, too, where a partition lost its end, or was made anew, and goes on with what it was not
+//!   handed over. It tells that by the place and the time of a message: what was pushed after the loss and before the
+//!   puller noticed it is skipped where it lies at a place that was handed over before, and its pusher's clock is
+//!   behind the newest message that was.
 //! * A puller fetches up to 16 MiB ahead, and its client library as much.
 //!
 //! The client library makes lost connections again in the background, and tells nobody how often: `reconnects` is none
@@ -97,6 +102,7 @@
 mod advice;
 mod answer;
 mod cluster;
+mod committer;
 mod deadline;
 mod group;
 mod handshake;
@@ -106,6 +112,7 @@ mod place;
 mod publisher;
 mod puller;
 mod reasons;
+mod record;
 mod reports;
 mod retention;
 mod server;

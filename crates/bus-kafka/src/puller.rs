@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rdkafka::consumer::{BaseConsumer, CommitMode, Consumer};
-use rdkafka::error::{KafkaError, RDKafkaErrorCode as Code};
+use rdkafka::error::{KafkaError, KafkaResult, RDKafkaErrorCode as Code};
 use rdkafka::message::BorrowedMessage;
 use rdkafka::{Offset, TopicPartitionList};
 use tickpath_bus_api::{ConnectError, Delivery, Pulled, Puller, QueueConfig, ReceiveError, wire};
@@ -12,7 +12,8 @@ use tickpath_clock::{Wait, sleep_ns};
 
 use crate::answer::{Meaning, ServerError, meaning};
 use crate::cluster::{Cluster, drain};
-use crate::deadline::{PAUSE_NS, whole_ms};
+use crate::committer::Committer;
+use crate::deadline::{Deadline, PAUSE_NS, TIMEOUT, whole_ms};
 use crate::group::Group;
 use crate::names::TRANSPORT;
 use crate::share::Place;
@@ -41,13 +42,18 @@ const MOST_BETWEEN_SIGNS_MS: u64 = 250;
 /// The longest silence that can be asked for, in milliseconds.
 const MOST_SILENCE_MS: u64 = 3_600_000;
 
+/// How long a pull waits for a server that the pull before it has waited for in vain.
+const AGAIN: Duration = Duration::from_millis(500);
+
 /// After so many messages that are done with, the server is told to free their disk.
 const FREE_AFTER: u64 = 100_000;
 
 /// A member of a queue's group.
 pub(crate) struct KafkaPuller {
     cluster: Arc<Cluster>,
-    consumer: BaseConsumer<Group>,
+    /// Before the consumer, so that its thread lets go of that first.
+    committer: Committer,
+    consumer: Arc<BaseConsumer<Group>>,
     /// As it is called on the server.
     topic: String,
     delivery: Delivery,
@@ -83,24 +89,30 @@ impl KafkaPuller {
                 remedy: "use a silence of an hour at most",
             });
         }
-        let silence = silence_ms.to_string();
-        let mut settings = cluster.server().config(&SETTINGS);
-        settings.set("group.id", topic);
-        settings.set("session.timeout.ms", silence.as_str());
-        settings.set("max.poll.interval.ms", silence.as_str());
-        settings.set("heartbeat.interval.ms", (silence_ms / 3).clamp(1, MOST_BETWEEN_SIGNS_MS).to_string());
         let group = Group::new(cluster.clone(), topic, config.delivery);
-        let consumer: BaseConsumer<Group> =
-            settings.create_with_context(group).map_err(|e| cluster.error(&(&e).into()))?;
+        let (committer, consumer) = member(&cluster, topic, silence_ms, group)?;
         let subscribed = cluster.watermarks(consumer.client(), topic, 0).and_then(|_| consumer.subscribe(&[topic]));
         subscribed.map_err(|e| {
             drain(&consumer);
             cluster.error(&consumer.context().reasons.explain(&e))
         })?;
-        let &QueueConfig { delivery, foreign, .. } = config;
-        let topic = topic.to_owned();
-        let (error, is_paused, is_held_up) = (None, false, false);
-        Ok(Self { cluster, consumer, topic, delivery, foreign, silence_ms, wait, error, is_paused, is_held_up })
+        Ok(Self {
+            cluster,
+            committer,
+            consumer,
+            topic: topic.to_owned(),
+            delivery: config.delivery,
+            foreign: config.foreign,
+            silence_ms,
+            wait,
+            error: None,
+            is_paused: false,
+            is_held_up: false,
+        })
+    }
+
+    fn group(&self) -> &Group {
+        self.consumer.context()
     }
 
     /// Fetches until so many records are here, or no more are there, and looks once in any case. Rebalances happen in
@@ -113,7 +125,7 @@ impl KafkaPuller {
                 Some(Ok(message)) => self.keep(&message),
                 Some(Err(e)) => self.error = self.lasting(&e),
             }
-            let group = self.consumer.context();
+            let group = self.group();
             if group.fetched() >= limit || group.is_full() {
                 return;
             }
@@ -122,7 +134,7 @@ impl KafkaPuller {
 
     /// Lets the client library bring nothing more while too much is here, also of partitions that have just come.
     fn pause(&mut self) {
-        let is_full = self.consumer.context().is_full();
+        let is_full = self.group().is_full();
         if !is_full && !self.is_paused {
             return;
         }
@@ -135,39 +147,100 @@ impl KafkaPuller {
 
     fn keep(&self, message: &BorrowedMessage<'_>) {
         let end = |partition| self.cluster.watermarks(self.consumer.client(), &self.topic, partition);
-        self.consumer.context().keep(message, |partition| end(partition).ok().map(|(_low, high)| high));
+        self.group().keep(message, |partition| end(partition).ok().map(|(_low, high)| high));
     }
 
-    /// Tells the server places, and waits for its answer.
-    fn commit(&self, places: &[Place]) -> Result<Commit, ReceiveError> {
-        let group = self.consumer.context();
-        let Err(error) = self.consumer.commit(&group.list(places), CommitMode::Sync) else {
-            group.committed(places);
+    /// Tells the server places, and waits for its answer until then; nothing, where they are of another topic.
+    fn commit(&mut self, places: &[Place], deadline: &Deadline) -> Result<Commit, ReceiveError> {
+        if !self.settle(deadline.left()) {
+            return Ok(Commit::NotNow(self.silence()));
+        }
+        match self.group().is_same_topic(&self.consumer, deadline) {
+            Ok(true) => {}
+            Ok(false) => return Err(self.begin_anew()),
+            Err(error) => return self.refused(&error),
+        }
+        self.committer.send(places.to_vec());
+        let Some(answer) = self.committer.answer(deadline.left()) else {
+            self.group().late(places);
+            return Ok(Commit::NotNow(self.silence()));
+        };
+        let Err(error) = answer else {
+            self.group().committed(places);
             return Ok(Commit::Done);
         };
         if meaning(&error) == Some(Meaning::Unanswered) {
-            group.unanswered(places);
+            self.group().unanswered(places);
         }
-        if let Some(error) = self.lasting(&error) {
+        self.refused(&error)
+    }
+
+    /// What it means that places were not taken.
+    fn refused(&self, error: &KafkaError) -> Result<Commit, ReceiveError> {
+        if let Some(error) = self.lasting(error) {
             return Err(self.failure(&error));
         }
         match error.rdkafka_error_code() {
             Some(Code::UnknownMemberId | Code::AssignmentLost) => Ok(Commit::Lost),
             Some(Code::IllegalGeneration) if self.consumer.assignment_lost() => Ok(Commit::Lost),
-            _ => Ok(Commit::NotNow(group.reasons.explain(&error))),
+            _ => Ok(Commit::NotNow(self.group().reasons.explain(error))),
         }
     }
 
+    /// All that this puller knows is of a topic that was removed: another member takes its place in the group, and
+    /// asks the server where to begin.
+    fn begin_anew(&mut self) -> ReceiveError {
+        let group = self.group().anew();
+        let (committer, consumer) = match member(&self.cluster, &self.topic, self.silence_ms, group) {
+            Ok(member) => member,
+            Err(error) => return ReceiveError::Other(error.into()),
+        };
+        self.group().leave();
+        (self.committer, self.consumer, self.is_paused) = (committer, consumer, false);
+        if let Err(error) = self.consumer.subscribe(&[self.topic.as_str()]) {
+            return self.failure(&(&error).into());
+        }
+        ReceiveError::Gone(format!(
+            "{}: this queue was removed, with all that was not acknowledged; pull on for what is new, if somebody \
+             makes it anew, and push again what is missed",
+            self.cluster.server().name()
+        ))
+    }
+
+    /// Takes in the answer that did not come in time, if it comes so soon; false where it does not, and nothing else
+    /// can be told to the server yet.
+    fn settle(&mut self, timeout: Duration) -> bool {
+        if self.committer.is_busy() {
+            let Some(answer) = self.committer.answer(timeout) else { return false };
+            self.group().came_late(answer.is_ok());
+        }
+        true
+    }
+
+    /// Why no answer has come.
+    fn silence(&self) -> ServerError {
+        self.group().reasons.explain(&KafkaError::ConsumerCommit(Code::OperationTimedOut))
+    }
+
+    /// The end of a call that tells the server places. As long as that takes this puller shows no life.
+    fn patience(&self) -> Deadline {
+        self.cluster.deadline_after(TIMEOUT.min(Duration::from_millis(self.silence_ms)))
+    }
+
     /// True when the server knows what it must before the next records are handed over.
-    fn is_ready(&self, limit: usize) -> Result<bool, ReceiveError> {
-        let places = self.consumer.context().places_before(limit);
-        Ok(places.is_empty() || matches!(self.commit(&places)?, Commit::Done))
+    fn is_ready(&mut self, limit: usize) -> Result<bool, ReceiveError> {
+        let places = self.group().places_before(limit);
+        if places.is_empty() || self.committer.is_busy() {
+            return Ok(places.is_empty());
+        }
+        let deadline = if self.is_held_up { self.cluster.deadline_after(AGAIN) } else { self.patience() };
+        Ok(matches!(self.commit(&places, &deadline)?, Commit::Done))
     }
 
     /// Frees what the server knows to be done with. What this puller knows may be of a topic that is not there any
     /// more: of the one that was made anew, that might be what nobody has pulled yet.
     fn free(&self, least: u64) {
-        let Some(partitions) = self.consumer.context().to_free(least) else { return };
+        let Some(partitions) = self.group().to_free(least) else { return };
         let Ok(kept) = self.consumer.committed_offsets(partitions, self.cluster.deadline().left()) else { return };
         let mut places = TopicPartitionList::new();
         for place in kept.elements() {
@@ -195,7 +268,7 @@ impl KafkaPuller {
                 | Code::InconsistentGroupProtocol
                 | Code::GroupMaxSizeReached,
             ) => Some(error.into()),
-            _ => self.cluster.lasting(&self.consumer.context().reasons, error),
+            _ => self.cluster.lasting(&self.group().reasons, error),
         }
     }
 
@@ -208,40 +281,58 @@ impl KafkaPuller {
         }
     }
 
-    /// Tells the server that what was handed over is done with, and waits for it as long as a call may take.
-    fn commit_done(&self, places: &[Place]) -> Result<(), ReceiveError> {
-        let name = || self.cluster.server().name();
-        let deadline = self.cluster.deadline();
+    /// Tells the server that what was handed over is done with, and waits for it until then.
+    fn commit_done(&mut self, places: &[Place], deadline: &Deadline) -> Result<(), ReceiveError> {
         loop {
-            match self.commit(places)? {
+            let told = match self.commit(places, deadline)? {
                 Commit::Done => return Ok(()),
                 Commit::NotNow(error) if deadline.is_over() => {
-                    let fate = match self.consumer.context().in_doubt() {
+                    let fate = match self.group().in_doubt() {
                         0 => "what was handed over is not acknowledged: it comes again".to_owned(),
-                        in_doubt => doubt(in_doubt),
+                        in_doubt => format!("{}; what was handed over behind them comes again", doubt(in_doubt)),
                     };
-                    return Err(ReceiveError::NotAcknowledged(format!(
-                        "{} {error}; {fate}, unless a later acknowledgement takes it in",
-                        name()
-                    )));
+                    format!(" {error}; {fate}, unless a later acknowledgement takes it in")
                 }
-                Commit::NotNow(_) => sleep_ns(PAUSE_NS),
+                Commit::NotNow(_) => {
+                    sleep_ns(PAUSE_NS);
+                    continue;
+                }
                 Commit::Lost => {
-                    let fate = match self.consumer.context().in_doubt() {
+                    let fate = match self.group().in_doubt() {
                         0 => "what it did not acknowledge comes again".to_owned(),
                         in_doubt => doubt(in_doubt),
                     };
-                    self.consumer.context().give_up();
-                    return Err(ReceiveError::NotAcknowledged(format!(
-                        "{}: this puller was silent for more than {} ms; {fate}: pull on, and look for what is marked, \
+                    self.group().give_up();
+                    format!(
+                        ": this puller was silent for more than {} ms; {fate}: pull on, and look for what is marked, \
                          or ask for a longer silence",
-                        name(),
                         self.silence_ms
-                    )));
+                    )
                 }
-            }
+            };
+            return Err(ReceiveError::NotAcknowledged(format!("{}{told}", self.cluster.server().name())));
         }
     }
+}
+
+/// A new member of the group, which has not joined it yet, and the thread by which it tells the server places.
+fn member(
+    cluster: &Cluster,
+    topic: &str,
+    silence_ms: u64,
+    group: Group,
+) -> Result<(Committer, Arc<BaseConsumer<Group>>), ConnectError> {
+    let silence = silence_ms.to_string();
+    let mut settings = cluster.server().config(&SETTINGS);
+    settings.set("group.id", topic);
+    settings.set("session.timeout.ms", silence.as_str());
+    settings.set("max.poll.interval.ms", silence.as_str());
+    settings.set("heartbeat.interval.ms", (silence_ms / 3).clamp(1, MOST_BETWEEN_SIGNS_MS).to_string());
+    let created: KafkaResult<BaseConsumer<Group>> = settings.create_with_context(group);
+    let consumer = Arc::new(created.map_err(|e| cluster.error(&(&e).into()))?);
+    let member = consumer.clone();
+    let committer = Committer::start(move |places| member.commit(&member.context().list(places), CommitMode::Sync));
+    Ok((committer.map_err(|e| ConnectError::Other(e.into()))?, consumer))
 }
 
 /// What is said of messages whose acknowledgement was sent and not answered.
@@ -251,11 +342,15 @@ fn doubt(messages: u64) -> String {
 
 impl Puller for KafkaPuller {
     fn pull(&mut self, limit: usize, handler: &mut dyn FnMut(Pulled<'_>)) -> Result<usize, ReceiveError> {
+        self.settle(Duration::ZERO);
         self.fetch(limit);
         if let Some(error) = self.error.take() {
             return Err(self.failure(&error));
         }
-        if self.consumer.context().take_cut() {
+        if self.group().is_anew() {
+            return Err(self.begin_anew());
+        }
+        if self.group().take_cut() {
             return Err(ReceiveError::Gone(format!(
                 "{}: part of this queue is gone: its topic was cut short, or removed and made anew; pull on for what \
                  is new, and push again what is missed",
@@ -263,7 +358,7 @@ impl Puller for KafkaPuller {
             )));
         }
         if self.delivery == Delivery::AtMostOnce {
-            match self.consumer.context().take_unknown() {
+            match self.group().take_unknown() {
                 0 => {}
                 unknown => {
                     return Err(ReceiveError::Gone(format!(
@@ -279,7 +374,7 @@ impl Puller for KafkaPuller {
             return Ok(0);
         }
         let mut handed_over = 0;
-        for record in self.consumer.context().hand_over(limit) {
+        for record in self.group().hand_over(limit) {
             if let Some(message) = wire::pulled(&record.value, self.foreign) {
                 handed_over += 1;
                 handler(Pulled::plain(message, record.redelivered));
@@ -295,12 +390,17 @@ impl Puller for KafkaPuller {
         if self.delivery == Delivery::AtMostOnce {
             return Ok(());
         }
-        let group = self.consumer.context();
-        let places = group.places_done();
+        if self.group().is_anew() {
+            return Err(self.begin_anew());
+        }
+        let deadline = self.patience();
+        self.settle(deadline.left());
+        let places = self.group().places_done();
         if !places.is_empty() {
-            self.commit_done(&places)?;
+            self.commit_done(&places, &deadline)?;
             self.free(FREE_AFTER);
         }
+        let group = self.group();
         let fate = match (group.take_given_away(), group.take_unknown()) {
             (0, 0) => return Ok(()),
             (0, unknown) => doubt(unknown),
@@ -326,7 +426,7 @@ impl Puller for KafkaPuller {
             // The next pull tries again.
             return sleep_ns(PAUSE_NS.min(timeout_ns));
         }
-        let group = self.consumer.context();
+        let group = self.group();
         if self.error.is_some() || group.fetched() > 0 || group.has_loss() {
             return;
         }
@@ -339,10 +439,16 @@ impl Puller for KafkaPuller {
 }
 
 impl Drop for KafkaPuller {
-    /// The consumer then leaves the group in order, and its partitions go to others at once.
+    /// The consumer then leaves the group in order, and its partitions go to others at once, with word of how far it
+    /// had come, if the topic is still the same, and the server there to say so; without it, whoever gets them marks
+    /// more. Where an answer is still to come, the consumer leaves when that has come.
     fn drop(&mut self) {
-        if self.consumer.context().reasons.outage().is_none() {
+        let can_ask = self.settle(Duration::ZERO) && self.group().reasons.outage().is_none();
+        if can_ask && matches!(self.group().is_same_topic(&self.consumer, &self.patience()), Ok(true)) {
             self.free(1);
+        } else {
+            self.group().give_up();
         }
+        self.group().leave();
     }
 }

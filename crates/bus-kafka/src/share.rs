@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use tickpath_bus_api::Delivery;
 
+use crate::record::{Fetched, Record};
+
 /// The note while somebody pulls.
 pub(crate) const OPEN: &str = "open";
 
@@ -25,31 +27,14 @@ pub(crate) struct Shares {
     pub unknown: u64,
     /// A partition begins anew, or further down; not told yet.
     pub is_cut: bool,
-}
-
-/// A message as it was fetched.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Fetched<'a> {
-    /// Where it lies.
-    pub partition: i32,
-    /// Its place there.
-    pub offset: i64,
-    /// When it was made, if that is known; UTC, in milliseconds.
-    pub made_ms: Option<i64>,
-    /// Its bytes.
-    pub value: &'a [u8],
-}
-
-/// A message as it lies in its partition.
-pub(crate) struct Record {
-    partition: i32,
-    offset: i64,
-    /// When it was made, if that is known.
-    made_ms: Option<i64>,
-    /// Its bytes.
-    pub value: Vec<u8>,
-    /// Another puller may have had it.
-    pub redelivered: bool,
+    /// The topic was found to be another one, and the puller has not begun anew yet.
+    pub is_anew: bool,
+    /// By partition: how far this puller had come in the topic that is not there any more, where it had not
+    /// acknowledged all. That it is another one shows late: it may have had so much of the new one.
+    had: BTreeMap<i32, i64>,
+    /// Places that were sent to the server, and whose answer is still to come, but for those of partitions that were
+    /// given away or cut since.
+    late: Vec<Place>,
 }
 
 /// How far this puller has come in a partition. Each is the offset that comes next.
@@ -69,8 +54,18 @@ pub(crate) struct Share {
     old: Option<Old>,
     /// The highest place that was sent to the server since, and that no answer came for.
     unanswered: i64,
-    /// The note `open` stands at the server.
-    is_open: bool,
+    kept: Kept,
+}
+
+/// What the server keeps of how far the group has come in a partition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kept {
+    /// Nothing that this puller knows of.
+    Unknown,
+    /// A place, with the note of who had the partition before.
+    Place,
+    /// A place, with the note `open`.
+    Open,
 }
 
 /// Records that may be there once more behind a cut, and are no messages any more.
@@ -143,7 +138,7 @@ impl Shares {
             newest_ms: share.newest_ms,
             newest_had_ms: share.newest_had_ms,
             old: old_ms.map(|made_ms| Old { end: old_end, made_ms }),
-            ..Share::at(record.offset, redelivered, false)
+            ..Share::at(record.offset, redelivered, Kept::Unknown)
         };
         self.by_partition.insert(record.partition, anew);
         self.forget(&[record.partition]);
@@ -151,8 +146,9 @@ impl Shares {
         self.keep(record);
     }
 
-    /// Drops what is fetched of partitions.
+    /// Drops what is fetched of partitions, and what an answer that is still to come would say of them.
     fn forget(&mut self, partitions: &[i32]) {
+        self.late.retain(|place| !partitions.contains(&place.partition));
         self.records.retain(|record| !partitions.contains(&record.partition));
         self.kept_bytes = self.records.iter().map(Record::bytes).sum();
     }
@@ -165,7 +161,7 @@ impl Shares {
             let Some(share) = self.by_partition.get(&record.partition) else { continue };
             match delivery {
                 Delivery::AtMostOnce => places.insert(record.partition, record.offset + 1),
-                Delivery::AtLeastOnce if share.is_open => None,
+                Delivery::AtLeastOnce if share.kept == Kept::Open => None,
                 Delivery::AtLeastOnce => places.insert(record.partition, share.committed),
             };
         }
@@ -187,7 +183,7 @@ impl Shares {
             self.done += (place.offset - share.committed).max(0) as u64;
             share.committed = place.offset;
             share.unanswered = 0;
-            share.is_open = true;
+            share.kept = Kept::Open;
         }
     }
 
@@ -196,6 +192,23 @@ impl Shares {
         for place in places {
             let Some(share) = self.by_partition.get_mut(&place.partition) else { continue };
             share.unanswered = share.unanswered.max(place.offset);
+        }
+    }
+
+    /// These places were sent, and their answer did not come in time: it is still to come.
+    pub fn late(&mut self, places: &[Place]) {
+        self.unanswered(places);
+        self.late = places.to_vec();
+    }
+
+    /// That answer has come. Where it says that all is well, the server knows these places now. What lies before them
+    /// and is not handed over stays in doubt all the same: at most once, it may never be.
+    pub fn came_late(&mut self, is_done: bool) {
+        let mut places = std::mem::take(&mut self.late);
+        if is_done {
+            let had = |partition: i32| self.by_partition.get(&partition).map_or(0, |share| share.handed_over);
+            places.retain(|place| place.offset <= had(place.partition));
+            self.committed(&places);
         }
     }
 
@@ -227,24 +240,48 @@ impl Shares {
             let in_doubt = share.in_doubt();
             self.unknown += in_doubt;
             self.given_away += ((share.handed_over - share.committed).max(0) as u64).saturating_sub(in_doubt);
-            if share.is_open {
+            if share.kept == Kept::Open {
                 places.push(Place { partition, offset: share.committed, note: share.note() });
             }
         }
         places
     }
-}
 
-impl Record {
-    /// What it takes, about.
-    fn bytes(&self) -> usize {
-        self.value.len() + size_of::<Self>()
+    /// The group goes on without this puller, which is told so: it has nothing until it is given partitions again.
+    pub fn give_up(&mut self) {
+        let all: Vec<i32> = self.by_partition.keys().copied().collect();
+        self.give_away(&all);
+        (self.given_away, self.unknown) = (0, 0);
+    }
+
+    /// The partitions of which the server keeps a place, as far as this puller knows.
+    pub fn kept(&self) -> Vec<i32> {
+        let kept = self.by_partition.iter().filter(|(_, share)| share.kept != Kept::Unknown);
+        kept.map(|(&partition, _)| partition).collect()
+    }
+
+    /// The topic is another one: nothing that is known is of it.
+    pub fn forget_topic(&mut self) {
+        let held = self.by_partition.iter().filter(|(_, share)| share.committed < share.handed_over);
+        self.had.extend(held.map(|(&partition, share)| (partition, share.handed_over)));
+        self.give_up();
+        self.is_anew = true;
+    }
+
+    /// What is known by who takes this one's place then.
+    pub fn anew(&self) -> Self {
+        Self { had: self.had.clone(), ..Self::default() }
+    }
+
+    /// The offset below which this puller may have had messages of a partition that nobody else had any of.
+    pub fn take_had(&mut self, partition: i32) -> i64 {
+        self.had.remove(&partition).unwrap_or(0)
     }
 }
 
 impl Share {
     /// Where the place at the server is this, and nothing is fetched yet.
-    pub fn at(offset: i64, redelivered: i64, is_open: bool) -> Self {
+    pub fn at(offset: i64, redelivered: i64, kept: Kept) -> Self {
         Self {
             committed: offset,
             handed_over: offset,
@@ -254,7 +291,7 @@ impl Share {
             newest_had_ms: None,
             old: None,
             unanswered: 0,
-            is_open,
+            kept,
         }
     }
 
@@ -284,7 +321,7 @@ mod tests {
 
     /// A puller that has one partition, which begins at this offset.
     fn state(offset: i64, redelivered: i64) -> Shares {
-        let by_partition = BTreeMap::from([(3, Share::at(offset, redelivered, false))]);
+        let by_partition = BTreeMap::from([(3, Share::at(offset, redelivered, Kept::Unknown))]);
         Shares { by_partition, ..Shares::default() }
     }
 
@@ -352,6 +389,47 @@ mod tests {
         assert_eq!(state.in_doubt(), 7);
         state.give_away(&[3]);
         assert_eq!((state.unknown, state.given_away, state.in_doubt()), (7, 3, 0));
+    }
+
+    #[test]
+    fn a_late_answer_is_of_what_was_sent_and_of_nothing_else() {
+        let pulled = || {
+            let mut state = state(5, 0);
+            fetch(&mut state, 5..15);
+            state.committed(&place(5, OPEN));
+            state.hand_over(4);
+            state.late(&place(9, OPEN));
+            state.hand_over(3);
+            state
+        };
+        for (is_done, rest) in [(true, 0), (false, 4)] {
+            let mut state = pulled();
+            assert_eq!(state.in_doubt(), 4);
+            state.came_late(is_done);
+            assert_eq!((state.in_doubt(), state.places_done()), (rest, place(12, OPEN)));
+            // Only once.
+            state.committed(&place(12, OPEN));
+            state.came_late(true);
+            assert_eq!((state.done, state.places_done()), (7, Vec::new()));
+        }
+        // The partition went away, and came again.
+        let mut state = pulled();
+        state.give_away(&[3]);
+        let anew = Share::at(2, 0, Kept::Unknown);
+        state.by_partition.insert(3, anew);
+        state.came_late(true);
+        assert_eq!(state.by_partition[&3], anew);
+    }
+
+    #[test]
+    fn at_most_once_a_late_answer_hands_nothing_over() {
+        let mut state = state(0, 0);
+        fetch(&mut state, 0..10);
+        state.late(&state.places_before(4, Delivery::AtMostOnce));
+        state.came_late(true);
+        assert_eq!(state.in_doubt(), 4);
+        state.give_away(&[3]);
+        assert_eq!(state.unknown, 4);
     }
 
     #[test]
@@ -436,6 +514,29 @@ mod tests {
             assert_eq!(state.places_done(), place(then + 2, OPEN));
             fetch_one(&mut state, then + 2, 502, end, Delivery::AtLeastOnce);
             assert!(!state.is_cut && handed_over(&mut state, ALL) == [(then + 2, false)]);
+        }
+    }
+
+    #[test]
+    fn of_a_topic_that_was_removed_nothing_stays_but_how_far_it_was_held() {
+        for (done, had) in [(5, 12), (12, 0)] {
+            let mut state = state(5, 7);
+            assert!(state.kept().is_empty(), "the server may keep nothing");
+            fetch(&mut state, 5..15);
+            state.committed(&place(5, OPEN));
+            state.hand_over(7);
+            state.committed(&place(done, OPEN));
+            state.late(&place(12, OPEN));
+            assert_eq!(state.kept(), [3]);
+            state.forget_topic();
+            assert!(state.is_anew && state.records.is_empty() && state.kept().is_empty());
+            assert!(state.places_done().is_empty() && state.give_away(&[3]).is_empty());
+            assert_eq!((state.given_away, state.unknown), (0, 0));
+            // Not even by an answer to what was sent before.
+            state.came_late(true);
+            assert!(state.kept().is_empty());
+            let mut anew = state.anew();
+            assert_eq!((anew.is_anew, anew.take_had(3), anew.take_had(3)), (false, had, 0));
         }
     }
 

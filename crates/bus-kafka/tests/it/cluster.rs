@@ -20,7 +20,7 @@ const ROUND: u64 = 200;
 
 #[test]
 fn a_leader_that_falls_takes_nothing_with_it() {
-    let _turn = in_turn();
+    let _turn = in_turn(3);
     let mut servers = KafkaServer::start_cluster();
     let hosts = servers.each_ref().map(KafkaServer::address).join(",");
     refuses_what_it_has_not(&hosts);

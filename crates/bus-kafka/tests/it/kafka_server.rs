@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::fs::{self, File, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use rdkafka::ClientConfig;
@@ -28,17 +28,47 @@ pub struct KafkaServer {
     home: TempDir,
 }
 
-/// Lets tests with servers of their own run one after another: together they would take the host's memory.
-pub fn in_turn() -> MutexGuard<'static, ()> {
-    static TURN: Mutex<()> = Mutex::new(());
-    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+/// As many servers of tests run at a time as a cluster has: more would take the host's memory.
+const MOST: usize = 3;
+
+/// One that was killed is known to its controller as long as its session lasts, and not let in again before; else that
+/// is 9 s, in which a test waits for each restart. No server but a lone one is restarted here.
+const SHORT_SESSION: &str = "broker.session.timeout.ms=2500\nbroker.heartbeat.interval.ms=500\n";
+
+static FREE: Mutex<usize> = Mutex::new(MOST);
+static GIVEN_BACK: Condvar = Condvar::new();
+
+/// The right to so many servers, until it is dropped.
+pub struct Turn(usize);
+
+/// Waits until a test may have so many servers of its own.
+pub fn in_turn(servers: usize) -> Turn {
+    let free = FREE.lock().unwrap_or_else(PoisonError::into_inner);
+    let free = GIVEN_BACK.wait_while(free, |free| *free < servers);
+    *free.unwrap_or_else(PoisonError::into_inner) -= servers;
+    Turn(servers)
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        *FREE.lock().unwrap_or_else(PoisonError::into_inner) += self.0;
+        GIVEN_BACK.notify_all();
+    }
+}
+
+/// A server whose folder is being made ready, by a Java of its own.
+struct Prepared {
+    format: Child,
+    port: u16,
+    home: TempDir,
 }
 
 impl KafkaServer {
     /// Starts one with further settings, of which `listeners` have names and ports behind the usual ones.
     pub fn start(listeners: &str, settings: &str) -> Self {
         let (port, controller) = (free_port(), free_port());
-        let server = Self::launch(1, port, controller, &voters(&[controller]), listeners, settings);
+        let settings = format!("{SHORT_SESSION}{settings}");
+        let server = Prepared::new(1, port, controller, &voters(&[controller]), listeners, &settings).run();
         server.until_there(1);
         server
     }
@@ -48,10 +78,12 @@ impl KafkaServer {
         let ports = [(); 3].map(|()| (free_port(), free_port()));
         let voters = voters(&ports.map(|(_, controller)| controller));
         let mut id = 0;
-        let servers = ports.map(|(port, controller)| {
+        // All at once, and then each is waited for.
+        let prepared = ports.map(|(port, controller)| {
             id += 1;
-            Self::launch(id, port, controller, &voters, "", "offsets.topic.replication.factor=3\n")
+            Prepared::new(id, port, controller, &voters, "", "offsets.topic.replication.factor=3\n")
         });
+        let servers = prepared.map(Prepared::run);
         servers.iter().for_each(|server| server.until_there(3));
         servers
     }
@@ -99,7 +131,20 @@ impl KafkaServer {
         let _ = fs::remove_file(data.join("recovery-point-offset-checkpoint"));
     }
 
-    fn launch(id: u32, port: u16, controller: u16, voters: &str, listeners: &str, settings: &str) -> Self {
+    /// Waits until it knows so many servers that work.
+    fn until_there(&self, servers: usize) {
+        let mut config = ClientConfig::new();
+        config.set("bootstrap.servers", self.address()).set("reconnect.backoff.max.ms", "200");
+        let lookup: BaseConsumer = config.create().unwrap();
+        until(|| {
+            let found = lookup.fetch_metadata(None, Duration::from_secs(1));
+            found.is_ok_and(|found| found.brokers().len() == servers)
+        });
+    }
+}
+
+impl Prepared {
+    fn new(id: u32, port: u16, controller: u16, voters: &str, listeners: &str, settings: &str) -> Self {
         let home = tempfile::tempdir().unwrap();
         let mut properties = fs::read_to_string(repository().join("scripts/kafka/server.properties")).unwrap();
         writeln!(
@@ -113,20 +158,14 @@ impl KafkaServer {
         let user = format!("SCRAM-SHA-512=[name={},password={}]", USER.0, USER.1);
         let mut format = java(home.path(), &["kafka.tools.StorageTool", "format", "--cluster-id", CLUSTER, "--config"]);
         format.arg(home.path().join("server.properties")).args(["--add-scram", &user]);
-        let formatted = format.status().expect("java runs");
-        assert!(formatted.success(), "{}", log(home.path()));
-        Self { process: run(home.path()), port, home }
+        Self { format: format.spawn().expect("java runs"), port, home }
     }
 
-    /// Waits until it knows so many servers that work.
-    fn until_there(&self, servers: usize) {
-        let mut config = ClientConfig::new();
-        config.set("bootstrap.servers", self.address()).set("reconnect.backoff.max.ms", "200");
-        let lookup: BaseConsumer = config.create().unwrap();
-        until(|| {
-            let found = lookup.fetch_metadata(None, Duration::from_secs(1));
-            found.is_ok_and(|found| found.brokers().len() == servers)
-        });
+    /// Starts it as soon as it is ready.
+    fn run(mut self) -> KafkaServer {
+        let formatted = self.format.wait().unwrap();
+        assert!(formatted.success(), "{}", log(self.home.path()));
+        KafkaServer { process: run(self.home.path()), port: self.port, home: self.home }
     }
 }
 

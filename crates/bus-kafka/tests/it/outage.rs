@@ -2,14 +2,15 @@
 //! comes twice.
 
 use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use tickpath_bus_api::conformance::{OwnedEvent, go_on, halt, next_event, pull_stamps};
 use tickpath_bus_api::{
-    Connection, Delivery, Fate, Gap, Policy, PublishError, Publisher, QueueConfig, ReceiveError, Start, Subscriber,
-    TopicConfig,
+    Connection, Delivery, Fate, Gap, Policy, PublishError, Publisher, Puller, QueueConfig, ReceiveError, Start,
+    Subscriber, TopicConfig,
 };
 use tickpath_bus_kafka::KafkaBus;
-use tickpath_clock::Wait;
+use tickpath_clock::{Clock, HostClock, Wait};
 
 use crate::kafka_server::{KafkaServer, in_turn};
 use crate::until;
@@ -18,13 +19,21 @@ const KIND: u8 = 16;
 const TOPIC: &str = "outage";
 const QUEUE: &str = "outage";
 
+/// One after the other on one server, whose start takes longer than most of this.
 #[test]
-fn what_is_unknown_is_said_so_and_comes_once_when_it_is_sent_again() {
-    let _turn = in_turn();
+fn whatever_befalls_a_server_is_said_and_nothing_comes_twice() {
+    let _turn = in_turn(1);
     let mut server = KafkaServer::start("", "");
-    let bus = connect(&server);
-    let mut publisher = publisher(&bus);
-    let mut subscriber = subscriber(&bus);
+    an_acknowledgement_that_nobody_answers_is_done_with_or_comes_again(&server);
+    what_a_puller_holds_that_is_dropped_meanwhile_comes_again(&server);
+    what_is_unknown_is_said_so_and_comes_once_when_it_is_sent_again(&mut server);
+    an_end_that_is_lost_is_told_and_what_is_old_is_not_new(&mut server);
+}
+
+fn what_is_unknown_is_said_so_and_comes_once_when_it_is_sent_again(server: &mut KafkaServer) {
+    let bus = connect(server);
+    let mut publisher = publisher(&bus, TOPIC);
+    let mut subscriber = subscriber(&bus, TOPIC);
     let mut pusher =
         bus.pusher(QUEUE, &QueueConfig::new(Delivery::AtLeastOnce)).unwrap_or_else(|e| panic!("no pusher: {e}"));
     publisher.publish(0, KIND, b"ours").unwrap();
@@ -69,52 +78,35 @@ fn what_is_unknown_is_said_so_and_comes_once_when_it_is_sent_again() {
     assert_eq!(next_message(&mut *subscriber), (5, b"ours".to_vec()));
 }
 
-#[test]
-fn the_end_of_a_topic_that_is_lost_is_a_gap_and_what_is_old_is_not_new() {
-    let _turn = in_turn();
-    let mut server = KafkaServer::start("", "");
-    let bus = connect(&server);
-    publish(&bus, 0..100);
-    let mut subscriber = subscriber(&bus);
-    publish(&bus, 100..110);
+/// Of a topic and of a queue, in one fall.
+fn an_end_that_is_lost_is_told_and_what_is_old_is_not_new(server: &mut KafkaServer) {
+    const CUT: &str = "cut";
+    let bus = connect(server);
+    publish(&bus, CUT, 0..100);
+    let mut subscriber = subscriber(&bus, CUT);
+    publish(&bus, CUT, 100..110);
     for stamp in 100..110 {
         assert_eq!(next_event(&mut *subscriber), OwnedEvent::at(stamp, stamp, b"ours"));
     }
     let token = subscriber.token().expect("it stands somewhere");
-    server.kill();
-    server.cut(TOPIC, 50);
-    server.restart();
-    let bus = connect(&server);
-    publish(&bus, 200..203);
-    let after = bus.subscriber(TOPIC, Start::After(token), Wait::Block).unwrap_or_else(|e| panic!("{e}"));
-    for mut subscriber in [subscriber, after] {
-        assert_eq!(next_event(&mut *subscriber), OwnedEvent::Gap(Gap::Reconnected));
-        for (sequence, stamp) in (50..).zip(200..203) {
-            assert_eq!(next_event(&mut *subscriber), OwnedEvent::at(sequence, stamp, b"ours"));
-        }
-    }
-}
-
-#[test]
-fn the_end_of_a_queue_that_is_lost_is_told_and_what_is_new_comes() {
-    let _turn = in_turn();
-    let mut server = KafkaServer::start("", "");
-    let bus = connect(&server);
     let config = QueueConfig::new(Delivery::AtLeastOnce);
     let push = |bus: &KafkaBus, stamps: Range<u64>| {
-        let mut pusher = bus.pusher("cut", &config).unwrap_or_else(|e| panic!("no pusher: {e}"));
+        let mut pusher = bus.pusher(CUT, &config).unwrap_or_else(|e| panic!("no pusher: {e}"));
         stamps.for_each(|stamp| pusher.push(stamp, KIND, b"ours").unwrap());
     };
     push(&bus, 0..60);
-    let mut puller = bus.puller("cut", &config, Wait::Block).unwrap_or_else(|e| panic!("no puller: {e}"));
+    let mut puller = bus.puller(CUT, &config, Wait::Block).unwrap_or_else(|e| panic!("no puller: {e}"));
     assert_eq!(pull_stamps(&mut *puller, 60).len(), 60);
     puller.acknowledge().unwrap();
+
     server.kill();
+    server.cut(CUT, 50);
     // Of the ten of the first partition, five stay.
     server.cut(".cut-queue", 5);
     server.restart();
-    push(&connect(&server), 100..112);
+    let bus = connect(server);
 
+    push(&bus, 100..112);
     let (mut came, mut is_told) = (Vec::new(), false);
     until(|| {
         let pulled = puller.pull(8, &mut |pulled| came.push(pulled.message.stamp));
@@ -129,24 +121,143 @@ fn the_end_of_a_queue_that_is_lost_is_told_and_what_is_new_comes() {
     assert_eq!(came, (100..112).collect::<Vec<_>>());
     assert!(is_told);
     puller.acknowledge().unwrap();
-    until(|| matches!(bus.waiting("cut"), Ok(Some(0))));
+    until(|| matches!(bus.waiting(CUT), Ok(Some(0))));
+
+    publish(&bus, CUT, 200..203);
+    let after = bus.subscriber(CUT, Start::After(token), Wait::Block).unwrap_or_else(|e| panic!("{e}"));
+    for mut subscriber in [subscriber, after] {
+        assert_eq!(next_event(&mut *subscriber), OwnedEvent::Gap(Gap::Reconnected));
+        for (sequence, stamp) in (50..).zip(200..203) {
+            assert_eq!(next_event(&mut *subscriber), OwnedEvent::at(sequence, stamp, b"ours"));
+        }
+    }
+}
+
+fn an_acknowledgement_that_nobody_answers_is_done_with_or_comes_again(server: &KafkaServer) {
+    const COUNT: u64 = 600;
+    let bus = connect(server);
+    // Who stays hears the answer later; who is dropped does not wait for it.
+    for (queue, is_dropped, silence_ns) in [("stays", false, 30_000_000_000), ("dropped", true, 5_000_000_000)] {
+        let config = QueueConfig { silence_ns, ..QueueConfig::new(Delivery::AtLeastOnce) };
+        let open = || bus.puller(queue, &config, Wait::Block).unwrap_or_else(|e| panic!("no puller: {e}"));
+        let mut pusher = bus.pusher(queue, &config).unwrap_or_else(|e| panic!("no pusher: {e}"));
+        (0..COUNT).for_each(|stamp| pusher.push(stamp, KIND, b"ours").unwrap());
+        let mut puller = open();
+        let (acknowledged, is_halted) = (AtomicU64::new(0), AtomicBool::new(false));
+        let (done, told) = std::thread::scope(|scope| {
+            let pulling = scope.spawn(|| acknowledge_each(&mut *puller, &acknowledged, &is_halted));
+            until(|| pulling.is_finished() || acknowledged.load(Ordering::SeqCst) >= 50);
+            halt(server.pid());
+            is_halted.store(true, Ordering::SeqCst);
+            within_seconds("an acknowledgement", || pulling.join().unwrap())
+        });
+        let held = told.map(|(stamp, told)| {
+            let sentence = told.to_string();
+            assert!(matches!(told, ReceiveError::NotAcknowledged(_)), "{sentence}");
+            let words = ["nobody knows of up to 1 messages", "is not acknowledged: it comes again"];
+            assert!(words.iter().any(|words| sentence.contains(words)), "{sentence}");
+            stamp
+        });
+        let stays = if is_dropped {
+            within_seconds("a puller that is dropped", || drop(puller));
+            None
+        } else {
+            Some(puller)
+        };
+        go_on(server.pid());
+
+        let mut puller = stays.unwrap_or_else(open);
+        let mut came: Vec<u64> = done.iter().copied().chain(held).collect();
+        until(|| {
+            let pulled = puller.pull(64, &mut |pulled| {
+                let stamp = pulled.message.stamp;
+                assert!(!done.contains(&stamp), "{queue}: {stamp} is acknowledged, and comes again");
+                assert!(held != Some(stamp) || pulled.redelivered, "{queue}: {stamp} comes again without a mark");
+                came.push(stamp);
+            });
+            pulled.unwrap_or_else(|e| panic!("{queue}: {e}"));
+            match puller.acknowledge() {
+                Ok(()) | Err(ReceiveError::NotAcknowledged(_)) => {}
+                Err(other) => panic!("{queue}: {other}"),
+            }
+            matches!(bus.waiting(queue), Ok(Some(0)))
+        });
+        came.sort_unstable();
+        came.dedup();
+        assert_eq!(came, (0..COUNT).collect::<Vec<_>>(), "{queue}");
+    }
+}
+
+/// It has acknowledged nothing, and can leave no word.
+fn what_a_puller_holds_that_is_dropped_meanwhile_comes_again(server: &KafkaServer) {
+    let bus = connect(server);
+    let config = QueueConfig { silence_ns: 2_000_000_000, ..QueueConfig::new(Delivery::AtLeastOnce) };
+    let open = || bus.puller("held", &config, Wait::Block).unwrap_or_else(|e| panic!("no puller: {e}"));
+    let mut pusher = bus.pusher("held", &config).unwrap_or_else(|e| panic!("no pusher: {e}"));
+    (0..10).for_each(|stamp| pusher.push(stamp, KIND, b"ours").unwrap());
+    let mut puller = open();
+    let mut held = pull_stamps(&mut *puller, 10);
+    halt(server.pid());
+    within_seconds("a puller that is dropped", || drop(puller));
+    go_on(server.pid());
+    let mut again = pull_stamps(&mut *open(), 10);
+    held.sort_unstable();
+    again.sort_unstable();
+    assert_eq!(again, held.iter().map(|&(stamp, _)| (stamp, true)).collect::<Vec<_>>());
+}
+
+/// Pulls one message after the other and acknowledges it, until that does not go well, or a server that stands still
+/// gives none. Gives the stamps of those that are done with, and of the one that is not surely so, with what was said.
+fn acknowledge_each(
+    puller: &mut dyn Puller,
+    acknowledged: &AtomicU64,
+    is_halted: &AtomicBool,
+) -> (Vec<u64>, Option<(u64, ReceiveError)>) {
+    let mut done = Vec::new();
+    loop {
+        let mut held = None;
+        let pulled = puller.pull(1, &mut |pulled| held = Some(pulled.message.stamp));
+        pulled.unwrap_or_else(|e| panic!("{e}"));
+        match held {
+            None if is_halted.load(Ordering::SeqCst) => return (done, None),
+            None => puller.wait(1_000_000),
+            Some(stamp) => match puller.acknowledge() {
+                Ok(()) => {
+                    done.push(stamp);
+                    acknowledged.fetch_add(1, Ordering::SeqCst);
+                }
+                Err(told) => return (done, Some((stamp, told))),
+            },
+        }
+    }
+}
+
+/// Does this, which is to need seconds, and not as long as the server stands still.
+fn within_seconds<T>(what: &str, work: impl FnOnce() -> T) -> T {
+    const SECONDS_NS: i64 = 30_000_000_000;
+    let clock = HostClock::get().unwrap();
+    let start = clock.ticks();
+    let done = work();
+    let waited_ns = clock.ns_between(start, clock.ticks());
+    assert!(waited_ns < SECONDS_NS, "{what} waited {waited_ns} ns for a server that stands still");
+    done
 }
 
 fn connect(server: &KafkaServer) -> KafkaBus {
     KafkaBus::connect(&server.url()).unwrap_or_else(|e| panic!("{e}"))
 }
 
-fn publisher(bus: &KafkaBus) -> Box<dyn Publisher> {
-    bus.publisher(TOPIC, &TopicConfig::new(Policy::Keep)).unwrap_or_else(|e| panic!("{e}"))
+fn publisher(bus: &KafkaBus, topic: &str) -> Box<dyn Publisher> {
+    bus.publisher(topic, &TopicConfig::new(Policy::Keep)).unwrap_or_else(|e| panic!("{e}"))
 }
 
-fn subscriber(bus: &KafkaBus) -> Box<dyn Subscriber> {
-    bus.subscriber(TOPIC, Start::Now, Wait::Block).unwrap_or_else(|e| panic!("{e}"))
+fn subscriber(bus: &KafkaBus, topic: &str) -> Box<dyn Subscriber> {
+    bus.subscriber(topic, Start::Now, Wait::Block).unwrap_or_else(|e| panic!("{e}"))
 }
 
 /// Publishes messages whose stamps are these, each alone.
-fn publish(bus: &KafkaBus, stamps: Range<u64>) {
-    let mut publisher = publisher(bus);
+fn publish(bus: &KafkaBus, topic: &str, stamps: Range<u64>) {
+    let mut publisher = publisher(bus, topic);
     stamps.for_each(|stamp| publisher.publish(stamp, KIND, b"ours").unwrap());
 }
 

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use tempfile::TempDir;
 use tickpath_bus_api::conformance::{OwnedEvent, free_port, next_event, pull_stamps};
 use tickpath_bus_api::{Connection, Delivery, Policy, QueueConfig, ReceiveError, Start, TopicConfig};
 use tickpath_bus_kafka::KafkaBus;
@@ -25,13 +26,32 @@ struct Ports {
     open: u16,
 }
 
+/// A server with certificates, and who has made them.
+struct Secured {
+    server: KafkaServer,
+    ports: Ports,
+    authority: Authority,
+    /// Of whom the server's are not.
+    stranger: Authority,
+    /// Of all files; goes last.
+    folder: TempDir,
+}
+
+/// One after the other on one server: its start takes seconds.
 #[test]
 fn encryption_and_logins_are_had_or_refused_in_words() {
-    let _turn = in_turn();
+    let _turn = in_turn(1);
     let folder = tempfile::tempdir().unwrap();
     let authority = Authority::new(folder.path(), "authority");
     let stranger = Authority::new(folder.path(), "stranger");
     let (ports, server) = start(folder.path(), &authority);
+    let mut secured = Secured { server, ports, authority, stranger, folder };
+    what_is_asked_for_is_had_or_there_is_no_connection(&secured);
+    a_certificate_that_turns_wrong_is_told_to_who_receives_until_it_is_right_again(&mut secured);
+}
+
+fn what_is_asked_for_is_had_or_there_is_no_connection(secured: &Secured) {
+    let Secured { server, ports, authority, stranger, folder } = secured;
     let Ports { encrypted, mutual, other, expired, login, open } = ports;
     let ours = authority.certify("client", &["client"]);
     let tls = format!("?tls&ca={}", authority.file().display());
@@ -69,13 +89,8 @@ fn encryption_and_logins_are_had_or_refused_in_words() {
     }
 }
 
-#[test]
-fn a_certificate_that_turns_wrong_is_told_to_who_receives_until_it_is_right_again() {
-    let _turn = in_turn();
-    let folder = tempfile::tempdir().unwrap();
-    let authority = Authority::new(folder.path(), "authority");
-    let stranger = Authority::new(folder.path(), "stranger");
-    let (ports, mut server) = start(folder.path(), &authority);
+fn a_certificate_that_turns_wrong_is_told_to_who_receives_until_it_is_right_again(secured: &mut Secured) {
+    let Secured { server, ports, authority, stranger, folder } = secured;
     let url = format!("kafka://127.0.0.1:{}?tls&ca={}", ports.encrypted, authority.file().display());
     let connect = || KafkaBus::connect(&url).unwrap_or_else(|e| panic!("{e}"));
     let (bus, topic) = (connect(), "turned");

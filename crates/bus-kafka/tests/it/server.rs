@@ -347,16 +347,46 @@ fn what_is_acknowledged_is_freed() {
 }
 
 #[test]
-fn a_puller_that_is_left_frees_nothing_of_a_queue_that_was_made_anew() {
+fn a_puller_that_is_left_takes_nothing_of_a_queue_that_was_made_anew() {
     let queue = Named::queue("anew");
     queue.push(0..60);
     let mut puller = queue.puller();
     pull_stamps(&mut *puller, 60);
     puller.acknowledge().unwrap();
     queue.bus.remove_queue(&queue.name).unwrap_or_else(|e| panic!("{e}"));
-    queue.push(0..120);
+    queue.push(100..220);
     drop(puller);
-    assert_eq!(queue.freed(), 0);
+    assert_eq!((queue.freed(), queue.bus.waiting(&queue.name).unwrap()), (0, Some(120)));
+    let mut came = pull_stamps(&mut *queue.puller(), 120);
+    came.sort_unstable();
+    assert_eq!(came, (100..220).map(|stamp| (stamp, false)).collect::<Vec<_>>());
+}
+
+#[test]
+fn what_is_acknowledged_of_a_queue_that_was_removed_is_nothing_of_the_new_one() {
+    let queue = Named::queue("late");
+    queue.push(0..60);
+    let mut puller = queue.puller();
+    pull_stamps(&mut *puller, 60);
+    queue.bus.remove_queue(&queue.name).unwrap_or_else(|e| panic!("{e}"));
+    queue.push(100..220);
+    let told = puller.acknowledge().expect_err("the queue is another one");
+    assert!(matches!(&told, ReceiveError::Gone(sentence) if sentence.contains("was removed")), "{told}");
+    assert_eq!(queue.bus.waiting(&queue.name).unwrap(), Some(120));
+    // It goes on with the new one.
+    let mut came = Vec::new();
+    until(|| {
+        puller.wait(1_000_000);
+        match puller.pull(64, &mut |pulled| came.push(pulled.message.stamp)) {
+            Ok(_) | Err(ReceiveError::Gone(_)) => {}
+            Err(other) => panic!("{other}"),
+        }
+        came.len() >= 120
+    });
+    came.sort_unstable();
+    assert_eq!(came, (100..220).collect::<Vec<_>>());
+    puller.acknowledge().unwrap();
+    assert_eq!(queue.bus.waiting(&queue.name).unwrap(), Some(0));
 }
 
 #[test]
@@ -458,14 +488,14 @@ impl Drop for Impostor {
 }
 
 /// A topic or queue of one test, removed at its end. Its name is the same on the server, but for a queue's ends.
-struct Named {
-    bus: KafkaBus,
-    name: String,
+pub struct Named {
+    pub bus: KafkaBus,
+    pub name: String,
     is_queue: bool,
 }
 
 impl Named {
-    fn topic(name: &str) -> Self {
+    pub fn topic(name: &str) -> Self {
         Self::open(name, false)
     }
 

@@ -1,0 +1,135 @@
+//! Tells the server places on a thread of its own, so that who waits for the answer has an end.
+//!
+//! The client library has two calls for that. The one waits for the answer as long as the server stands still. Of the
+//! other one nobody is told the answer here: rdkafka calls `ConsumerContext::commit_callback` for what the library
+//! commits by itself, and for nothing else. So this thread waits in the first one.
+//!
+//! Answers say nothing of what they answer, and what the library sends again may arrive behind what was sent later. So
+//! one is on its way at a time: nothing is sent before the answer has come to what was sent before, however late.
+
+use std::io;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
+
+use rdkafka::error::KafkaResult;
+
+use crate::share::Place;
+
+/// The thread of one puller.
+pub(crate) struct Committer {
+    /// None when it ends.
+    orders: Option<Sender<Vec<Place>>>,
+    answers: Receiver<KafkaResult<()>>,
+    /// An answer is still to come.
+    is_busy: bool,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Committer {
+    /// `commit` tells the server places, and waits for its answer.
+    pub fn start(mut commit: impl FnMut(&[Place]) -> KafkaResult<()> + Send + 'static) -> io::Result<Self> {
+        let (orders, ordered) = channel::<Vec<Place>>();
+        let (answer, answers) = channel();
+        let work = move || {
+            for places in ordered {
+                // Nobody listens any more where the puller was dropped meanwhile.
+                let _ = answer.send(commit(&places));
+            }
+        };
+        let thread = Builder::new().name("kafka-commit".to_owned()).spawn(work)?;
+        Ok(Self { orders: Some(orders), answers, is_busy: false, thread: Some(thread) })
+    }
+
+    /// Whether an answer is still to come.
+    pub fn is_busy(&self) -> bool {
+        self.is_busy
+    }
+
+    /// Tells the server these places. No answer may be still to come.
+    pub fn send(&mut self, places: Vec<Place>) {
+        assert!(!self.is_busy, "one is on its way at a time");
+        let orders = self.orders.as_ref().expect("it ends with its owner");
+        orders.send(places).expect("the thread ends behind its orders");
+        self.is_busy = true;
+    }
+
+    /// The answer to what was sent last, if it comes so soon.
+    pub fn answer(&mut self, timeout: Duration) -> Option<KafkaResult<()>> {
+        match self.answers.recv_timeout(timeout) {
+            Ok(answer) => {
+                self.is_busy = false;
+                Some(answer)
+            }
+            Err(RecvTimeoutError::Timeout) => None,
+            Err(RecvTimeoutError::Disconnected) => panic!("the thread ends behind its orders"),
+        }
+    }
+}
+
+impl Drop for Committer {
+    /// The thread has ended behind this, and let go of what it commits by, unless an answer is still to come. Then it
+    /// ends by itself when that has come.
+    fn drop(&mut self) {
+        self.orders = None;
+        if let Some(thread) = self.thread.take()
+            && !self.is_busy
+        {
+            let _ended = thread.join();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::TryRecvError;
+
+    use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+
+    use super::*;
+
+    const PATIENCE: Duration = Duration::from_secs(60);
+
+    /// A server that answers when it is told so, and what is held as long as the thread is there.
+    fn server() -> (Committer, Sender<KafkaResult<()>>, Receiver<i64>) {
+        let (go_on, gate) = channel();
+        let (sent, came) = channel();
+        let commit = move |places: &[Place]| {
+            places.iter().for_each(|place| sent.send(place.offset).unwrap());
+            gate.recv().unwrap()
+        };
+        (Committer::start(commit).unwrap(), go_on, came)
+    }
+
+    fn places(offset: i64) -> Vec<Place> {
+        vec![Place { partition: 3, offset, note: String::new() }]
+    }
+
+    #[test]
+    fn who_waits_has_an_end_and_the_answer_comes_all_the_same() {
+        let refused = Err(KafkaError::ConsumerCommit(RDKafkaErrorCode::UnknownMemberId));
+        let (mut committer, go_on, came) = server();
+        for (offset, answer) in [(5, Ok(())), (7, refused)] {
+            committer.send(places(offset));
+            assert_eq!(came.recv(), Ok(offset));
+            for timeout in [Duration::ZERO, Duration::from_millis(1)] {
+                assert_eq!((committer.answer(timeout), committer.is_busy()), (None, true));
+            }
+            go_on.send(answer.clone()).unwrap();
+            assert_eq!((committer.answer(PATIENCE), committer.is_busy()), (Some(answer), false));
+        }
+        drop(committer);
+        assert_eq!(came.try_recv(), Err(TryRecvError::Disconnected), "its thread has ended");
+    }
+
+    #[test]
+    fn who_is_dropped_waits_for_no_answer() {
+        let (mut committer, go_on, came) = server();
+        committer.send(places(5));
+        assert_eq!(came.recv(), Ok(5));
+        drop(committer);
+        assert_eq!(came.try_recv(), Err(TryRecvError::Empty), "its thread waits for the answer");
+        go_on.send(Ok(())).unwrap();
+        assert!(came.recv().is_err(), "then it ends");
+    }
+}
