@@ -222,7 +222,15 @@ impl Cluster {
 
     /// Messages of a queue that no puller is done with.
     pub fn waiting(&self, queue: &str) -> Result<u64, ServerError> {
-        let Found::Topic(Size { partitions, .. }) = self.look(queue)? else { return Ok(0) };
+        let deadline = self.deadline();
+        let partitions = loop {
+            match self.look(queue)? {
+                Found::Topic(Size { partitions, .. }) => break partitions,
+                Found::Nothing => return Ok(0),
+                // It may hold much: its server has just come back, or another one takes it over.
+                Found::Forming => pause(&deadline)?,
+            }
+        };
         let mut waiting = 0;
         for place in self.places(queue, partitions)?.elements() {
             let marks = self.watermarks(self.lookup.client(), queue, place.partition());

@@ -9,7 +9,7 @@
 //! one that was published earlier. What nobody knew of was sent again, until it was known.
 
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use tickpath_clock::{Clock, HostClock, Wait, sleep_ns};
 
@@ -79,10 +79,12 @@ impl Kills<'_> {
     /// again, with what it has kept, and returns when it answers. With a folder in `TICKPATH_BUS_PROOF` a row of the table
     /// is left there.
     pub fn run<B>(&self, broker: &mut B, kill: fn(&mut B), restart: fn(&mut B)) -> Counts {
+        let falls = AtomicU64::new(0);
         let mut fall = |pause_ns| {
             kill(broker);
             sleep_ns(pause_ns);
             restart(broker);
+            falls.fetch_add(1, Ordering::Relaxed);
         };
         let connect = || (self.connect)(self.url).unwrap_or_else(|e| panic!("{}: {e}", self.url));
         let fixture = Fixture {
@@ -101,7 +103,7 @@ impl Kills<'_> {
         let mut counts = Counts::default();
         std::thread::scope(|scope| {
             let publishing = scope.spawn(|| publish(&mut *publisher, &is_over, &has_ended));
-            let receiving = scope.spawn(|| receive(&mut *subscriber, &has_ended));
+            let receiving = scope.spawn(|| receive(&mut *subscriber, &has_ended, &falls));
             // Also where a thread of these has panicked the others are to end.
             let killed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.kill(&fixture, &mut fall)));
             is_over.store(true, Ordering::Release);
@@ -205,11 +207,11 @@ impl Drop for Ends<'_> {
     }
 }
 
-/// Receives until the last message.
-fn receive(subscriber: &mut dyn Subscriber, has_ended: &AtomicBool) -> Seen {
+/// Receives until the last message. A broker that was away has brought nothing so long.
+fn receive(subscriber: &mut dyn Subscriber, has_ended: &AtomicBool, falls: &AtomicU64) -> Seen {
     let _ends = Ends(has_ended);
     let (mut seen, mut is_told, mut is_last) = (Seen::default(), false, false);
-    let mut quiet = Deadline::new();
+    let (mut quiet, mut fallen) = (Deadline::new(), 0);
     while !is_last {
         let polled = subscriber.poll(64, &mut |event| match event {
             Event::Gap(Gap::Missed(_) | Gap::Reconnected) => {
@@ -226,6 +228,9 @@ fn receive(subscriber: &mut dyn Subscriber, has_ended: &AtomicBool) -> Seen {
         match polled.unwrap_or_else(|e| panic!("the subscription ends: {e}")) {
             0 => subscriber.wait(10_000_000),
             _ => quiet = Deadline::new(),
+        }
+        if std::mem::replace(&mut fallen, falls.load(Ordering::Relaxed)) != fallen {
+            quiet = Deadline::new();
         }
         quiet.check("kills: nothing comes any more");
     }
