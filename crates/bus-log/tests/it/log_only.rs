@@ -47,7 +47,11 @@ fn numbers_that_are_used_again_are_seen_behind_a_token() {
         subscriber.poll(1, &mut |event| gap = Some(matches!(event, Event::Gap(_)))).expect("polled");
         (subscriber, gap)
     };
-    assert_eq!(again(token).1, None, "nothing has changed");
+    let (idle, gap) = again(token);
+    assert_eq!(gap, None, "nothing has changed");
+    // Who has had nothing since says no less than it was told.
+    let token = idle.token().expect("a log has a history");
+    drop(idle);
     // In place: it is the same file.
     File::options().write(true).open(&data).expect("it is ours").write_all_at(&before, 0).expect("written");
     publish(200..205);
@@ -58,6 +62,34 @@ fn numbers_that_are_used_again_are_seen_behind_a_token() {
     let (mut long, gap) = again(token);
     assert_eq!(gap, Some(true), "another message is where the last one was");
     assert_eq!(numbers(&mut *long, 20), (200..220).collect::<Vec<_>>());
+}
+
+/// The token of who carries on is kept before anything has come.
+#[test]
+fn who_carries_on_knows_what_lies_before() {
+    let place = Place::empty();
+    let mut publisher = place.bus.publisher(TOPIC, &TopicConfig::new(Policy::Keep)).expect("nobody else publishes");
+    let clock = HostClock::get().expect("the host has a clock");
+    let mut publish =
+        |number: u64| publisher.publish(clock.ticks(), KIND, &number.to_le_bytes()).expect("it keeps all");
+    (0..10).for_each(&mut publish);
+    let mut first = place.bus.subscriber(TOPIC, Start::Oldest, Wait::Yield).expect("it is there");
+    assert_eq!(numbers(&mut *first, 10), (0..10).collect::<Vec<_>>());
+    let token = first.token().expect("a log has a history");
+    first.carry_on();
+    assert_eq!(first.token(), Some(token), "what it was handed before");
+    for start in [Start::Now, Start::Sequence(10), Start::After(token)] {
+        let mut carrier = place.bus.subscriber(TOPIC, start, Wait::Yield).expect("it is there");
+        carrier.carry_on();
+        assert_eq!(carrier.token(), Some(token), "{start:?}");
+    }
+    publish(10);
+    assert_eq!(numbers(&mut *first, 1), [10]);
+    let now = place.bus.subscriber(TOPIC, Start::Now, Wait::Yield).map(|mut now| {
+        now.carry_on();
+        now.token()
+    });
+    assert_eq!(first.token(), now.expect("it is there"), "what it carried last");
 }
 
 /// The numbers that the next messages hold.
