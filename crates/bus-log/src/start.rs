@@ -71,22 +71,27 @@ pub(crate) fn open(place: &Place, start: Start) -> Result<Begun, OpenError> {
             }
             // A disk that lost its last messages has lost what was seen; what was written since is newer than that.
             let mut oldest = open(tickpath_log::Start::Oldest)?;
-            let first = first_newer(&mut oldest, utc_ns).unwrap_or(newest.sequence());
+            let first = first_newer(&mut oldest, stamp, utc_ns).unwrap_or(newest.sequence());
             Ok(begun(open(tickpath_log::Start::Sequence(first))?, false))
         }
     }
 }
 
-/// The sequence number of the first message that was stamped after this time.
-fn first_newer(reader: &mut Reader, utc_ns: u64) -> Option<u64> {
+/// The sequence number of the first message that was stamped after the one of this stamp and time: later, or by the clock
+/// of a later boot, which may have been set back.
+fn first_newer(reader: &mut Reader, stamp: u64, utc_ns: u64) -> Option<u64> {
+    let mut was_of_its_clock = false;
     loop {
-        let (sequence, stamp) = match reader.next() {
+        let (sequence, stamped) = match reader.next() {
             Ok(Next::Message(message)) => (message.sequence, message.stamp),
             Ok(Next::Gap(_)) => continue,
             Ok(Next::Empty) | Err(_) => return None,
         };
-        if reader.calibration().utc_ns_of(stamp) > utc_ns {
+        let clock = reader.calibration();
+        let is_of_its_clock = clock.utc_ns_of(stamp) == utc_ns;
+        if clock.utc_ns_of(stamped) > utc_ns || was_of_its_clock && !is_of_its_clock {
             return Some(sequence);
         }
+        was_of_its_clock = is_of_its_clock;
     }
 }
