@@ -220,11 +220,11 @@ impl Kept {
         self.told(write_for_good(&self.file, &self.text(place)))
     }
 
-    /// Writes the place for good, in both files: without the first one the topic would be begun anew. The saver, which
-    /// writes the other one, was given no place yet.
+    /// Writes the place for good, in both files, and first in the one without which the topic would be begun anew. The
+    /// saver, which writes the other one, was given no place yet.
     fn write_both(&mut self) -> Result<(), RelayError> {
         let Some(place) = self.place else { return Ok(()) };
-        for file in [&beside(&self.file, SURE), &self.file] {
+        for file in [&self.file, &beside(&self.file, SURE)] {
             self.told(write_for_good(file, &self.text(place)))?;
         }
         (self.written, self.saved) = (Some(place), Some(place));
@@ -401,6 +401,19 @@ mod tests {
         kept.begin(Some(token(3)), true, None).unwrap();
         drop(kept);
         assert_eq!(open(folder.path()).start(Start::Now), Start::After(token(1)), "the first one is kept at once");
+    }
+
+    #[test]
+    fn a_first_place_that_is_written_in_part_is_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut kept = open(folder.path());
+        // As if it had been killed between the two.
+        let sure = folder.path().join(".ticks.sure");
+        fs::create_dir(&sure).unwrap();
+        assert!(kept.begin(Some(token(1)), true, None).is_err());
+        drop(kept);
+        fs::remove_dir(&sure).unwrap();
+        assert_eq!(open(folder.path()).start(Start::Now), Start::After(token(1)));
     }
 
     #[test]
