@@ -22,7 +22,7 @@ use tickpath_clock::{Clock, Wait, sleep_ns};
 use tickpath_result::without_login;
 
 use super::{LOOK_NS, Meter, Opening, Outside, RETRY_NS, RelayError, TURN, gap_words};
-use crate::address::{address_at, log_address};
+use crate::address::{address_at, log_address, said_address};
 use crate::outlet::{Handed, Item, Outlet};
 use crate::resume::{Kept, Reached, file_name};
 use crate::source::Source;
@@ -99,8 +99,7 @@ fn open<'a>(
 ) -> Result<Vec<Line<'a>>, RelayError> {
     let mut lines = Vec::new();
     for (route, meter) in settings.routes.iter().zip(meters) {
-        // As the URLs say it: a server has another identity when it is started again.
-        let ends = [address_at(&settings.from, None, &route.from), address_at(&settings.to, None, &route.to)];
+        let ends = [said_address(&settings.from, &route.from), said_address(&settings.to, &route.to)];
         let (folder, received) = (settings.resume.as_deref(), (settings.from.as_str(), route.from.as_str()));
         let mut kept = Kept::asked(folder, from.as_ref(), received, &file_name(&route.from, &route.to), ends)?;
         let outlet = Outlet::open(to.as_ref(), (&settings.to, &route.to), &settings.opening, settings.wait)?;

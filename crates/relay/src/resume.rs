@@ -28,6 +28,7 @@ use tickpath_clock::Clock;
 use tickpath_log::Reader;
 use tickpath_result::without_login;
 
+use crate::address::is_one;
 use crate::saver::{Saver, beside, write, write_for_good};
 use crate::tail::Tail;
 use crate::{RelayError, TURN};
@@ -50,7 +51,8 @@ pub(crate) struct Kept {
     saver: Saver,
     /// Held as long as this lives, and the saver, which is dropped before it.
     _lock: File,
-    /// From where to where the topic is carried: two lines.
+    /// From where to where the topic is carried, as the URLs say it: two lines. A server has another identity when it is
+    /// started again, and its name may have another address, or none for a while.
     ends: String,
     place: Option<Reached>,
     /// As it was written last.
@@ -309,7 +311,8 @@ impl Reached {
         if words.next().is_some() || rest.lines().count() != 2 || !rest.ends_with('\n') {
             return None;
         }
-        Some(if rest == ends { Ok(Self { token, log }) } else { Err(rest.trim_end().replace('\n', " to ")) })
+        let is_here = rest.lines().zip(ends.lines()).all(|(found, ours)| is_one(found, ours));
+        Some(if is_here { Ok(Self { token, log }) } else { Err(rest.trim_end().replace('\n', " to ")) })
     }
 }
 
