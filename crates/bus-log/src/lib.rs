@@ -8,6 +8,7 @@
 
 mod queue;
 mod ring;
+mod start;
 mod warm;
 
 use std::hint::black_box;
@@ -19,21 +20,19 @@ use tickpath_bus_api::{
     PublishError, Publisher, PublisherState, Puller, Pusher, QueueCapabilities, QueueConfig, ReceiveError, ResumeToken,
     Start, Subscriber, TopicConfig, Transport, adaptive,
 };
-use tickpath_clock::{Clock, HostClock, Wait};
-use tickpath_log::{
-    Config, FIRST_KIND, Next, OpenError, Place, PlaceError, ReadError, Reader, Registration, Rehearsal, Writer,
-};
-
-use crate::warm::Warm;
+use tickpath_clock::{Calibration, Clock, HostClock, Wait};
+use tickpath_log::{Config, FIRST_KIND, Next, OpenError, Place, PlaceError, ReadError, Reader, Rehearsal, Writer};
 
 use crate::ring::{
-    LOOK_FOR_LOG_NS, MAX_PAYLOAD_BYTES, SEGMENTS, connect_error, name_error, publish_batch, publish_error,
+    LOOK_FOR_LOG_NS, MAX_PAYLOAD_BYTES, NAME, SEGMENTS, connect_error, name_error, publish_batch, publish_error,
     segment_bytes,
 };
+use crate::start::{Before, Begun};
+use crate::warm::Warm;
 
 /// What this transport is.
 pub const TRANSPORT: Transport = Transport {
-    name: "log",
+    name: NAME,
     schemes: &["shm", "file"],
     form: "shm://, shm://PREFIX, file:///FOLDER",
     ways: &[""],
@@ -264,13 +263,24 @@ struct LogSubscriber {
     reader: Option<Reader>,
     /// It begins with a gap, which is not told yet; then this is what it reads.
     behind_gap: Option<Reader>,
-    /// Where it hands over for who carries on: the last message, copied.
-    carried: Option<Vec<u8>>,
+    /// Where it hands over for who carries on.
+    carried: Option<Carried>,
     /// Bytes of the last message.
     last_bytes: usize,
     /// Its stamp, if it came right before what comes next.
     last_stamp: Option<u64>,
+    /// The message before the place where it began.
+    before: Option<Before>,
     warm: Warm<Heard>,
+}
+
+/// What was handed over last for who carries on.
+#[derive(Default)]
+struct Carried {
+    /// What the message held, copied.
+    copy: Vec<u8>,
+    /// Its stamp and the clock of that, if it came right before what comes next.
+    last: Option<(u64, Calibration)>,
 }
 
 /// A subscriber that rehearses, and who publishes to it.
@@ -287,18 +297,45 @@ impl LogSubscriber {
             carried: None,
             last_bytes: 0,
             last_stamp: None,
+            before: None,
             warm: Warm::new(),
         }
     }
 
     fn attach(&mut self) -> Result<(), OpenError> {
-        let (reader, is_same) = open_reader(&self.place, self.start)?;
+        let Begun { reader, is_same, before } = start::open(&self.place, self.start)?;
         if matches!(self.wait, Wait::Busy | Wait::Adaptive) {
             // What it takes to begin with is not taken from a message that comes.
             rehearse(&mut self.warm, &reader, 0);
         }
         *(if is_same { &mut self.reader } else { &mut self.behind_gap }) = Some(reader);
+        self.before = before;
+        if self.carried.is_some() {
+            self.look_before();
+        }
         Ok(())
+    }
+
+    /// Looks up the message before the next one, if that is not known. Who carries on keeps its token from the beginning on,
+    /// and the log is known again by that message, though nothing has come.
+    fn look_before(&mut self) {
+        let Some(reader) = self.reader.as_ref().or(self.behind_gap.as_ref()) else { return };
+        let next = reader.next_told();
+        if self.before.is_none_or(|before| before.next != next) {
+            self.before = Before::look(&self.place, next);
+        }
+    }
+
+    /// The message right before the next one, if it is known.
+    fn last(&self) -> Option<Before> {
+        let reader = self.reader.as_ref()?;
+        let next = reader.next_told();
+        let handed = match &self.carried {
+            Some(carried) => carried.last,
+            None => self.last_stamp.map(|stamp| (stamp, reader.calibration())),
+        };
+        let handed = handed.and_then(|(stamp, clock)| Before::read(next, stamp, clock.utc_ns_of(stamp)));
+        handed.or(self.before.filter(|before| before.next == next))
     }
 
     /// Tells the gap that it begins with, or looks whether a writer has made the log by now; true if there is something to
@@ -334,9 +371,8 @@ impl Subscriber for LogSubscriber {
         }
         let Self { reader, last_bytes, last_stamp, carried, .. } = self;
         let reader = reader.as_mut().expect("attached");
-        if let Some(copy) = carried {
-            return carry_on(reader, (copy, last_stamp), limit, handler)
-                .map_err(|e| ReceiveError::Damaged(e.to_string()));
+        if let Some(carried) = carried {
+            return carry_on(reader, carried, limit, handler).map_err(|e| ReceiveError::Damaged(e.to_string()));
         }
         let drained = reader.drain(limit, |next| match next {
             Next::Message(m) => {
@@ -377,13 +413,15 @@ impl Subscriber for LogSubscriber {
 
     fn token(&self) -> Option<ResumeToken> {
         let reader = self.reader.as_ref()?;
-        let last = self.last_stamp.map_or([0; 2], |stamp| [stamp, reader.calibration().utc_ns_of(stamp)]);
-        let words = [reader.next_told(), reader.identity(), last[0], last[1]];
+        let [stamp, utc_ns] = self.last().map_or([0; 2], |last| [last.stamp, last.utc_ns]);
+        let words = [reader.next_told(), reader.identity(), stamp, utc_ns];
         Some(ResumeToken::new(TRANSPORT.name, words, &OriginTracker::default()))
     }
 
     fn carry_on(&mut self) {
-        self.carried = Some(Vec::new());
+        self.before = self.last().or(self.before);
+        self.carried = Some(Carried::default());
+        self.look_before();
     }
 
     fn idle(&mut self) -> bool {
@@ -436,28 +474,29 @@ fn rehearse(warm: &mut Warm<Heard>, reader: &Reader, bytes: usize) {
 /// A log that lost its end with its host counts on from there, of another boot.
 fn carry_on(
     reader: &mut Reader,
-    (copy, last_stamp): (&mut Vec<u8>, &mut Option<u64>),
+    carried: &mut Carried,
     limit: usize,
     handler: &mut dyn FnMut(Event<'_>),
 ) -> Result<usize, ReadError> {
     for count in 0..limit {
         let (sequence, stamp, kind) = match reader.next()? {
             Next::Message(message) => {
-                copy.clear();
-                copy.extend_from_slice(message.payload);
+                carried.copy.clear();
+                carried.copy.extend_from_slice(message.payload);
                 (message.sequence, message.stamp, message.kind)
             }
             Next::Gap(missed) => {
-                *last_stamp = None;
+                carried.last = None;
                 handler(Event::Gap(Gap::Missed(missed)));
                 continue;
             }
             Next::Empty => return Ok(count),
         };
-        *last_stamp = Some(stamp);
-        let clock = clock_of(&reader.calibration());
+        let calibration = reader.calibration();
+        carried.last = Some((stamp, calibration));
+        let clock = clock_of(&calibration);
         let origin = Some(Origin { clock, publisher: reader.identity() ^ clock, number: sequence });
-        handler(Event::Message(Message { sequence: Some(sequence), stamp, kind, payload: copy, origin }));
+        handler(Event::Message(Message { sequence: Some(sequence), stamp, kind, payload: &carried.copy, origin }));
     }
     Ok(limit)
 }
@@ -468,60 +507,6 @@ fn remove(place: &Place) -> Result<(), ConnectError> {
         return Ok(());
     }
     place.remove().map_err(|e| ConnectError::Other(Box::new(e)))
-}
-
-/// A reader that begins there, and whether the log is the one that is gone on in, and no shorter.
-fn open_reader(place: &Place, start: Start) -> Result<(Reader, bool), OpenError> {
-    let open = |start| Reader::open(place, start, Registration::Registered);
-    match start {
-        Start::Now => Ok((open(tickpath_log::Start::Now)?, true)),
-        Start::Oldest => Ok((open(tickpath_log::Start::Oldest)?, true)),
-        Start::Sequence(sequence) => Ok((open(tickpath_log::Start::Sequence(sequence))?, true)),
-        Start::After(token) => {
-            let ([next, identity, stamp, utc_ns], _) =
-                token.read(TRANSPORT.name).expect("it was read when it was opened");
-            let newest = open(tickpath_log::Start::Now)?;
-            if newest.identity() != identity {
-                return Ok((open(tickpath_log::Start::Oldest)?, false));
-            }
-            let is_whole = newest.sequence() >= next;
-            if is_whole && (utc_ns == 0 || is_there(&open, next, stamp)?) {
-                return Ok((open(tickpath_log::Start::Sequence(next))?, true));
-            }
-            // A disk that lost its last messages has lost what was seen; what was written since is newer than that.
-            let mut oldest = open(tickpath_log::Start::Oldest)?;
-            let first = first_newer(&mut oldest, utc_ns).unwrap_or(newest.sequence());
-            Ok((open(tickpath_log::Start::Sequence(first))?, false))
-        }
-    }
-}
-
-/// Whether the message before this one still has this stamp, or is gone by now as old ones go.
-fn is_there(
-    open: &impl Fn(tickpath_log::Start) -> Result<Reader, OpenError>,
-    next: u64,
-    stamp: u64,
-) -> Result<bool, OpenError> {
-    let mut reader = open(tickpath_log::Start::Sequence(next.saturating_sub(1)))?;
-    Ok(match reader.next() {
-        Ok(Next::Message(message)) => message.stamp == stamp,
-        // Damage is told by who reads on.
-        Ok(Next::Gap(_) | Next::Empty) | Err(_) => true,
-    })
-}
-
-/// The sequence number of the first message that was stamped after this time.
-fn first_newer(reader: &mut Reader, utc_ns: u64) -> Option<u64> {
-    loop {
-        let (sequence, stamp) = match reader.next() {
-            Ok(Next::Message(message)) => (message.sequence, message.stamp),
-            Ok(Next::Gap(_)) => continue,
-            Ok(Next::Empty) | Err(_) => return None,
-        };
-        if reader.calibration().utc_ns_of(stamp) > utc_ns {
-            return Some(sequence);
-        }
-    }
 }
 
 fn log_policy(policy: Policy) -> tickpath_log::Policy {

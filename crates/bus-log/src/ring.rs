@@ -3,6 +3,9 @@
 use tickpath_bus_api::{BatchError, ConnectError, PublishError};
 use tickpath_log::{OpenError, PlaceError, Writer};
 
+/// What this transport is called, in its tokens too.
+pub(crate) const NAME: &str = "log";
+
 /// Segments in the ring of a topic, and of a queue.
 pub(crate) const SEGMENTS: usize = 8;
 

@@ -21,6 +21,16 @@ pub(crate) fn address_at(url: &str, server: Option<&str>, topic: &str) -> String
     })
 }
 
+/// Where a topic lies as its URL says it, whichever server has that name today.
+pub(crate) fn said_address(url: &str, topic: &str) -> String {
+    log_address(url, topic).unwrap_or_else(|| format!("{}/{topic}", without_login(url).trim_end_matches('/')))
+}
+
+/// True if two of those are one: they say the same, or name what has one address now.
+pub(crate) fn is_one(one: &str, other: &str) -> bool {
+    one == other || one_name(one) == one_name(other)
+}
+
 /// The same of a topic that is a log; none on a server.
 pub(crate) fn log_address(url: &str, topic: &str) -> Option<String> {
     match url.split_once("://")? {
@@ -84,6 +94,21 @@ mod tests {
         assert_eq!(before, address(&url(&there), "ticks"));
         std::fs::create_dir_all(there.join("logs/ticks")).unwrap();
         assert_eq!(before, address(&url(&link), "ticks"));
+    }
+
+    #[test]
+    fn what_is_said_stays_when_names_change() {
+        assert_eq!(said_address("kafka://127.0.0.1:9092", "ticks"), "kafka://127.0.0.1:9092/ticks");
+        assert_eq!(said_address("redis://me:secret@localhost:1/", "ticks"), "redis://localhost:1/ticks");
+        assert_eq!(said_address("shm://lab", "ticks"), "shm://lab.ticks");
+        for (one, other, same) in [
+            ("nats://a.invalid:1/ticks", "nats://a.invalid:1/ticks", true),
+            ("redis://localhost:1?streams/ticks", "redis://127.0.0.1:1?streams/ticks", true),
+            ("redis://localhost:1/ticks", "redis://localhost:2/ticks", false),
+            ("redis://localhost:1/ticks", "redis://localhost:1/trades", false),
+        ] {
+            assert_eq!(is_one(one, other), same, "{one} {other}");
+        }
     }
 
     #[test]

@@ -22,9 +22,10 @@ use tickpath_clock::{Clock, Wait, sleep_ns};
 use tickpath_result::without_login;
 
 use super::{LOOK_NS, Meter, Opening, Outside, RETRY_NS, RelayError, TURN, gap_words};
-use crate::address::{address_at, log_address};
+use crate::address::{address_at, log_address, said_address};
 use crate::outlet::{Handed, Item, Outlet};
 use crate::resume::{Kept, Reached, file_name};
+use crate::source::Source;
 use crate::tail::{Incoming, Tail};
 
 /// What is carried where.
@@ -98,10 +99,9 @@ fn open<'a>(
 ) -> Result<Vec<Line<'a>>, RelayError> {
     let mut lines = Vec::new();
     for (route, meter) in settings.routes.iter().zip(meters) {
-        // As the URLs say it: a server has another identity when it is started again.
-        let ends = [address_at(&settings.from, None, &route.from), address_at(&settings.to, None, &route.to)];
-        let (folder, source) = (settings.resume.as_deref(), (settings.from.as_str(), route.from.as_str()));
-        let mut kept = Kept::asked(folder, from.as_ref(), source, &file_name(&route.from, &route.to), ends)?;
+        let ends = [said_address(&settings.from, &route.from), said_address(&settings.to, &route.to)];
+        let (folder, received) = (settings.resume.as_deref(), (settings.from.as_str(), route.from.as_str()));
+        let mut kept = Kept::asked(folder, from.as_ref(), received, &file_name(&route.from, &route.to), ends)?;
         let outlet = Outlet::open(to.as_ref(), (&settings.to, &route.to), &settings.opening, settings.wait)?;
         if !kept.as_ref().is_some_and(Kept::is_known) {
             outlet.tell_held(&settings.to, outside);
@@ -110,22 +110,24 @@ fn open<'a>(
             (Some(kept), Some(log)) => kept.tail(&log.there, log.next)?,
             _ => Tail::default(),
         };
-        let start = kept.as_ref().map_or(settings.start, |kept| kept.start(settings.start));
-        let mut subscriber = from.subscriber(&route.from, start, settings.wait)?;
-        subscriber.carry_on();
-        let incoming = Incoming {
+        let mut incoming = Incoming {
             tail,
             target: format!("'{}'", route.to),
             clock: clock_of(outside.clock.calibration()),
             is_from_log: log_address(&settings.from, &route.from).is_some(),
         };
+        let (wait, foreign_kind) = (settings.wait, settings.foreign_kind);
+        let start = kept.as_ref().map_or(settings.start, |kept| kept.start(settings.start));
+        let source = Source { bus: from.as_ref(), topic: &route.from, start, wait, foreign_kind };
+        source.settle(&mut incoming, outside)?;
+        let subscriber = source.open()?;
         let onward = Onward {
             topic: route.from.clone(),
             outlet,
             incoming,
             meter,
             outside,
-            foreign_kind: settings.foreign_kind,
+            foreign_kind,
             is_told: false,
             is_elsewhere_told: false,
             is_out: false,

@@ -23,6 +23,7 @@ pub mod record;
 pub mod replay;
 mod resume;
 mod saver;
+mod source;
 mod tail;
 
 use std::path::PathBuf;

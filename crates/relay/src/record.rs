@@ -14,7 +14,7 @@ use tickpath_log::{
 use tickpath_result::without_login;
 
 use super::{LOOK_NS, Meter, Outside, RelayError, TURN, gap_words};
-use crate::address::{address, address_at, log_address, place_address};
+use crate::address::{address, log_address, place_address, said_address};
 use crate::outlet::Log;
 use crate::resume::{Kept, Reached};
 use crate::tail::{Incoming, Tail};
@@ -56,7 +56,7 @@ pub fn run(settings: &Settings, meter: &Meter, outside: &Outside<'_>) -> Result<
         return Err(RelayError::Circle(place.to_string()));
     }
     let connection = connect(url)?;
-    let ends = [address_at(url, None, topic), place_address(place)];
+    let ends = [said_address(url, topic), place_address(place)];
     let mut kept = Kept::asked(settings.resume.as_deref(), connection.as_ref(), (url, topic), topic, ends)?;
     let start = kept.as_ref().map_or(settings.start, |kept| kept.start(settings.start));
     let mut subscriber = connection.subscriber(topic, start, settings.wait)?;

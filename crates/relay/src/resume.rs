@@ -28,6 +28,7 @@ use tickpath_clock::Clock;
 use tickpath_log::Reader;
 use tickpath_result::without_login;
 
+use crate::address::is_one;
 use crate::saver::{Saver, beside, write, write_for_good};
 use crate::tail::Tail;
 use crate::{RelayError, TURN};
@@ -50,7 +51,8 @@ pub(crate) struct Kept {
     saver: Saver,
     /// Held as long as this lives, and the saver, which is dropped before it.
     _lock: File,
-    /// From where to where the topic is carried: two lines.
+    /// From where to where the topic is carried, as the URLs say it: two lines. A server has another identity when it is
+    /// started again, and its name may have another address, or none for a while.
     ends: String,
     place: Option<Reached>,
     /// As it was written last.
@@ -220,11 +222,11 @@ impl Kept {
         self.told(write_for_good(&self.file, &self.text(place)))
     }
 
-    /// Writes the place for good, in both files: without the first one the topic would be begun anew. The saver, which
-    /// writes the other one, was given no place yet.
+    /// Writes the place for good, in both files, and first in the one without which the topic would be begun anew. The
+    /// saver, which writes the other one, was given no place yet.
     fn write_both(&mut self) -> Result<(), RelayError> {
         let Some(place) = self.place else { return Ok(()) };
-        for file in [&beside(&self.file, SURE), &self.file] {
+        for file in [&self.file, &beside(&self.file, SURE)] {
             self.told(write_for_good(file, &self.text(place)))?;
         }
         (self.written, self.saved) = (Some(place), Some(place));
@@ -309,7 +311,8 @@ impl Reached {
         if words.next().is_some() || rest.lines().count() != 2 || !rest.ends_with('\n') {
             return None;
         }
-        Some(if rest == ends { Ok(Self { token, log }) } else { Err(rest.trim_end().replace('\n', " to ")) })
+        let is_here = rest.lines().zip(ends.lines()).all(|(found, ours)| is_one(found, ours));
+        Some(if is_here { Ok(Self { token, log }) } else { Err(rest.trim_end().replace('\n', " to ")) })
     }
 }
 
@@ -401,6 +404,19 @@ mod tests {
         kept.begin(Some(token(3)), true, None).unwrap();
         drop(kept);
         assert_eq!(open(folder.path()).start(Start::Now), Start::After(token(1)), "the first one is kept at once");
+    }
+
+    #[test]
+    fn a_first_place_that_is_written_in_part_is_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut kept = open(folder.path());
+        // As if it had been killed between the two.
+        let sure = folder.path().join(".ticks.sure");
+        fs::create_dir(&sure).unwrap();
+        assert!(kept.begin(Some(token(1)), true, None).is_err());
+        drop(kept);
+        fs::remove_dir(&sure).unwrap();
+        assert_eq!(open(folder.path()).start(Start::Now), Start::After(token(1)));
     }
 
     #[test]

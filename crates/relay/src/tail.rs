@@ -76,6 +76,19 @@ impl Tail {
         Ok(tail)
     }
 
+    /// True if the log has lost what comes next of it: whose that was, [`Source`](crate::source::Source) finds out.
+    pub fn is_lapped(&self) -> bool {
+        matches!(self.front, Some(Record::Gone(_)))
+    }
+
+    /// The same once more, from the oldest that has not come again.
+    pub fn again(&self) -> Result<Self, RelayError> {
+        match (&self.records, self.front()) {
+            (Some(records), Some(front)) => Self::open(records.reader.place(), front, records.end),
+            _ => Ok(Self::default()),
+        }
+    }
+
     /// The sequence number of the oldest one; none if all have come again.
     pub fn front(&self) -> Option<u64> {
         let (front, records) = (self.front.as_ref()?, self.records.as_ref()?);

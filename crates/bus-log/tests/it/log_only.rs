@@ -1,6 +1,7 @@
 //! What only a log can show: its files.
 
 use std::fs::{self, File, OpenOptions, Permissions};
+use std::ops::Range;
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
@@ -10,7 +11,8 @@ use tickpath_bus_api::{
     ConnectError, Connection, Event, Policy, Publisher, PublisherState, Start, Subscriber, TopicConfig,
 };
 use tickpath_bus_log::{LogBus, absent, within};
-use tickpath_clock::{Clock, HostClock, Wait, sleep_ns};
+use tickpath_clock::{Calibration, Clock, HostClock, Wait, sleep_ns};
+use tickpath_log::{Config, Writer};
 
 const TOPIC: &str = "ticks";
 const KIND: u8 = 16;
@@ -47,7 +49,11 @@ fn numbers_that_are_used_again_are_seen_behind_a_token() {
         subscriber.poll(1, &mut |event| gap = Some(matches!(event, Event::Gap(_)))).expect("polled");
         (subscriber, gap)
     };
-    assert_eq!(again(token).1, None, "nothing has changed");
+    let (idle, gap) = again(token);
+    assert_eq!(gap, None, "nothing has changed");
+    // Who has had nothing since says no less than it was told.
+    let token = idle.token().expect("a log has a history");
+    drop(idle);
     // In place: it is the same file.
     File::options().write(true).open(&data).expect("it is ours").write_all_at(&before, 0).expect("written");
     publish(200..205);
@@ -58,6 +64,66 @@ fn numbers_that_are_used_again_are_seen_behind_a_token() {
     let (mut long, gap) = again(token);
     assert_eq!(gap, Some(true), "another message is where the last one was");
     assert_eq!(numbers(&mut *long, 20), (200..220).collect::<Vec<_>>());
+}
+
+/// A disk that lost the end of a topic, and a host whose clock was set back when it started again.
+#[test]
+fn what_is_new_is_known_by_a_clock_that_was_set_back() {
+    let place = Place::empty();
+    let clock = HostClock::get().expect("the host has a clock");
+    let mut set_back = *clock.calibration();
+    set_back.boot_id = [7; 16];
+    set_back.utc_ns -= 3_600_000_000_000;
+    let topic = tickpath_log::Place::folder(place.dir.path().join(TOPIC));
+    let config = Config { segment_bytes: 1 << 20, ..Config::topic(topic, tickpath_log::Policy::Keep) };
+    let publish = |calibration: &Calibration, numbers: Range<u64>| {
+        let mut writer = Writer::open(&config, calibration).expect("nobody else publishes");
+        numbers
+            .for_each(|number| _ = writer.publish(clock.ticks(), KIND, &number.to_le_bytes()).expect("it keeps all"));
+    };
+    publish(clock.calibration(), 0..90);
+    let data = place.file("data");
+    let before = fs::read(&data).expect("it is ours");
+    publish(clock.calibration(), 90..100);
+    let mut first = place.bus.subscriber(TOPIC, Start::Oldest, Wait::Yield).expect("it is there");
+    assert_eq!(numbers(&mut *first, 100), (0..100).collect::<Vec<_>>());
+    let token = first.token().expect("a log has a history");
+    drop(first);
+    File::options().write(true).open(&data).expect("it is ours").write_all_at(&before, 0).expect("written");
+    publish(&set_back, 200..205);
+    let mut again = place.bus.subscriber(TOPIC, Start::After(token), Wait::Yield).expect("it is there");
+    let mut is_told = false;
+    again.poll(1, &mut |event| is_told = matches!(event, Event::Gap(_))).expect("polled");
+    assert!(is_told, "it is shorter than it was");
+    assert_eq!(numbers(&mut *again, 5), (200..205).collect::<Vec<_>>());
+}
+
+/// The token of who carries on is kept before anything has come.
+#[test]
+fn who_carries_on_knows_what_lies_before() {
+    let place = Place::empty();
+    let mut publisher = place.bus.publisher(TOPIC, &TopicConfig::new(Policy::Keep)).expect("nobody else publishes");
+    let clock = HostClock::get().expect("the host has a clock");
+    let mut publish =
+        |number: u64| publisher.publish(clock.ticks(), KIND, &number.to_le_bytes()).expect("it keeps all");
+    (0..10).for_each(&mut publish);
+    let mut first = place.bus.subscriber(TOPIC, Start::Oldest, Wait::Yield).expect("it is there");
+    assert_eq!(numbers(&mut *first, 10), (0..10).collect::<Vec<_>>());
+    let token = first.token().expect("a log has a history");
+    first.carry_on();
+    assert_eq!(first.token(), Some(token), "what it was handed before");
+    for start in [Start::Now, Start::Sequence(10), Start::After(token)] {
+        let mut carrier = place.bus.subscriber(TOPIC, start, Wait::Yield).expect("it is there");
+        carrier.carry_on();
+        assert_eq!(carrier.token(), Some(token), "{start:?}");
+    }
+    publish(10);
+    assert_eq!(numbers(&mut *first, 1), [10]);
+    let now = place.bus.subscriber(TOPIC, Start::Now, Wait::Yield).map(|mut now| {
+        now.carry_on();
+        now.token()
+    });
+    assert_eq!(first.token(), now.expect("it is there"), "what it carried last");
 }
 
 /// The numbers that the next messages hold.

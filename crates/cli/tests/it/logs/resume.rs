@@ -95,6 +95,56 @@ fn a_killed_recorder_goes_on() {
     }
 }
 
+/// A ring that another program has filled while the bridge was away, and one that the bridge has filled itself.
+#[test]
+fn what_is_gone_of_a_ring_hides_nothing_that_comes() {
+    let folder = tempdir().expect("a temporary folder can be made");
+    let root = text(folder.path());
+    let (here, there) = (format!("file://{root}/here"), format!("file://{root}/there"));
+    // Some four thousand messages.
+    let config = TopicConfig { capacity_bytes: 256 << 10, ..TopicConfig::new(bus::Policy::Overwrite) };
+    let line = format!("log bridge {here} {there} --topic ticks --start oldest --policy overwrite --capacity 262144");
+    let line = format!("{line} --resume {root}/places");
+    let subscriber = |start| connect(&there).expect("connected").subscriber("ticks", start, Wait::Block).expect("open");
+    let mut source = publisher(&here);
+    publish(&mut *source, 0..10);
+    let mut copy = subscriber(bus::Start::Oldest);
+    let bridge = Running::start(&line);
+    (0..10).for_each(|number| assert_eq!(next(&mut *copy), number));
+    assert_eq!(bridge.interrupt().code, Some(0));
+
+    let other = connect(&there).expect("connected").publisher("ticks", &config);
+    publish(&mut *other.expect("nobody else publishes"), 100_000..106_000);
+    let mut copy = subscriber(bus::Start::Now);
+    publish(&mut *source, 10..3_000);
+    let bridge = Running::start(&line);
+    (10..3_000).for_each(|number| assert_eq!(next(&mut *copy), number));
+    let ran = bridge.interrupt();
+    let words = "'ticks' has lost messages behind the place that was kept, and what it holds now cannot be compared";
+    assert!(ran.code == Some(0) && ran.err.contains(words), "{:?} {}", ran.code, ran.err);
+
+    // As if it had been killed before it could write where it had come to.
+    let file = folder.path().join("places/ticks");
+    let place = fs::read(&file).expect("it was kept");
+    publish(&mut *source, 3_000..10_000);
+    let log = tickpath_log::Place::folder(folder.path().join("there/ticks"));
+    let end = || {
+        let unseen = tickpath_log::Registration::Unregistered;
+        tickpath_log::Reader::open(&log, tickpath_log::Start::Now, unseen).expect("it is there").sequence()
+    };
+    let before = end();
+    let bridge = Running::start(&line);
+    until(|| end() == before + 7_000, || "seven thousand messages".to_owned());
+    assert_eq!(bridge.interrupt().code, Some(0));
+    fs::write(&file, place).expect("it is ours");
+    let mut copy = subscriber(bus::Start::Now);
+    publish(&mut *source, 10_000..10_001);
+    let bridge = Running::start(&line);
+    assert_eq!(next(&mut *copy), 10_000, "what was carried is not carried again");
+    let ran = bridge.interrupt();
+    assert!(ran.code == Some(0) && !ran.err.contains("cannot be compared"), "{:?} {}", ran.code, ran.err);
+}
+
 #[test]
 fn what_is_killed_before_its_topic_is_there_skips_nothing_of_it() {
     let folder = tempdir().expect("a temporary folder can be made");

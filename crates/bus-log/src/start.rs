@@ -1,0 +1,97 @@
+//! Where a subscriber begins, and what tells it whether what lies before that is still the same.
+//!
+//! ```text
+//!   seen         … 7 8 9 │            the token says: behind 9, and when 9 was stamped
+//!   the same     … 7 8 9 │ 10 11      it goes on with 10
+//!   another end  … 7 a b   c  d       the disk had lost 8 and 9: that is told, and it begins with a, the first newer one
+//! ```
+
+use tickpath_bus_api::Start;
+use tickpath_log::{Next, OpenError, Place, Reader, Registration};
+
+use crate::ring::NAME;
+
+/// A log that is read from where a subscriber begins.
+pub(crate) struct Begun {
+    pub reader: Reader,
+    /// It is the log that is gone on in, and no shorter.
+    pub is_same: bool,
+    /// What the token says of the message before.
+    pub before: Option<Before>,
+}
+
+/// The message right before a place.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Before {
+    /// The place, as a sequence number.
+    pub next: u64,
+    /// In ticks of the clock of its writer.
+    pub stamp: u64,
+    /// When that was, in nanoseconds since the Unix epoch; not 0.
+    pub utc_ns: u64,
+}
+
+impl Before {
+    /// Looks it up; none if it is gone. Damage is told by who reads on.
+    pub fn look(place: &Place, next: u64) -> Option<Self> {
+        let at = tickpath_log::Start::Sequence(next.checked_sub(1)?);
+        let mut reader = Reader::open(place, at, Registration::Unregistered).ok()?;
+        let stamp = match reader.next() {
+            Ok(Next::Message(message)) => message.stamp,
+            Ok(Next::Gap(_) | Next::Empty) | Err(_) => return None,
+        };
+        Self::read(next, stamp, reader.calibration().utc_ns_of(stamp))
+    }
+
+    /// As it stands in a token, where zeros say nothing.
+    pub fn read(next: u64, stamp: u64, utc_ns: u64) -> Option<Self> {
+        (utc_ns > 0).then_some(Self { next, stamp, utc_ns })
+    }
+}
+
+/// Opens a log where a subscriber begins.
+pub(crate) fn open(place: &Place, start: Start) -> Result<Begun, OpenError> {
+    let open = |start| Reader::open(place, start, Registration::Registered);
+    let begun = |reader, is_same| Begun { reader, is_same, before: None };
+    match start {
+        Start::Now => Ok(begun(open(tickpath_log::Start::Now)?, true)),
+        Start::Oldest => Ok(begun(open(tickpath_log::Start::Oldest)?, true)),
+        Start::Sequence(sequence) => Ok(begun(open(tickpath_log::Start::Sequence(sequence))?, true)),
+        Start::After(token) => {
+            let ([next, identity, stamp, utc_ns], _) = token.read(NAME).expect("it was read when it was opened");
+            let newest = open(tickpath_log::Start::Now)?;
+            if newest.identity() != identity {
+                return Ok(begun(open(tickpath_log::Start::Oldest)?, false));
+            }
+            let before = Before::read(next, stamp, utc_ns);
+            // Old ones go: one that is gone was the same.
+            let is_there = |_: Before| Before::look(place, next).is_none_or(|there| there.stamp == stamp);
+            if newest.sequence() >= next && before.is_none_or(is_there) {
+                return Ok(Begun { before, ..begun(open(tickpath_log::Start::Sequence(next))?, true) });
+            }
+            // A disk that lost its last messages has lost what was seen; what was written since is newer than that.
+            let mut oldest = open(tickpath_log::Start::Oldest)?;
+            let first = first_newer(&mut oldest, stamp, utc_ns).unwrap_or(newest.sequence());
+            Ok(begun(open(tickpath_log::Start::Sequence(first))?, false))
+        }
+    }
+}
+
+/// The sequence number of the first message that was stamped after the one of this stamp and time: later, or by the clock
+/// of a later boot, which may have been set back.
+fn first_newer(reader: &mut Reader, stamp: u64, utc_ns: u64) -> Option<u64> {
+    let mut was_of_its_clock = false;
+    loop {
+        let (sequence, stamped) = match reader.next() {
+            Ok(Next::Message(message)) => (message.sequence, message.stamp),
+            Ok(Next::Gap(_)) => continue,
+            Ok(Next::Empty) | Err(_) => return None,
+        };
+        let clock = reader.calibration();
+        let is_of_its_clock = clock.utc_ns_of(stamp) == utc_ns;
+        if clock.utc_ns_of(stamped) > utc_ns || was_of_its_clock && !is_of_its_clock {
+            return Some(sequence);
+        }
+        was_of_its_clock = is_of_its_clock;
+    }
+}
