@@ -7,7 +7,10 @@
 //!   asked for, or shown ──────────── half of the silence ──────────── the silence
 //!        nobody else can have it: done with    others may: the server looks whose it is, and says so
 //! ```
-//! So what is acknowledged soon costs two plain commands. The other half is for how much faster the server's clock may go.
+//! So what is acknowledged soon costs two plain commands. The other half is for how much faster the server's clock may
+//! go, and for the way to it. Should they be held up for longer than that, or the server's clock be set forward, they may
+//! take away what another one was given meanwhile. It is done with, and comes to nobody again, as is said then; that other
+//! one has a copy of it.
 
 use std::time::Duration;
 
@@ -31,6 +34,9 @@ const BUSY_LOOK_NS: u64 = 1_000_000_000;
 
 /// The most entries in one command.
 const MOST_IDS: usize = 1000;
+
+/// By so much sooner than a silence is over the server may take it for over, as it counts whole milliseconds, in nanoseconds.
+const ROUNDED_NS: u64 = 2_000_000;
 
 /// One puller's view.
 pub(crate) struct StreamAtLeastOnce {
@@ -137,7 +143,7 @@ impl StreamAtLeastOnce {
 
     /// Whether nobody else can have what this puller holds.
     fn is_sure(&self) -> bool {
-        self.sure.is_some_and(|since| !since.is_past(self.silence_ns / 2))
+        self.sure.is_some_and(|since| !since.is_past(self.silence_ns.saturating_sub(ROUNDED_NS) / 2))
     }
 
     /// Entries are asked for. Where there were none before, those that come are this puller's.
@@ -265,10 +271,9 @@ impl Queue for StreamAtLeastOnce {
     fn acknowledge(&mut self, link: &mut Link) -> Result<(), ServerError> {
         let mut others = 0;
         for ids in self.held.ids().chunks(MOST_IDS) {
-            if self.is_sure() && self.consumer.acknowledge_own(link, ids)? == ids.len() {
-                // It took so long that others may have had them first.
-                others += if self.is_sure() { 0 } else { ids.len() };
-            } else {
+            // What is done comes to nobody again, however long it took.
+            let is_done = self.is_sure() && self.consumer.acknowledge_own(link, ids)? == ids.len();
+            if !is_done {
                 others += self.consumer.acknowledge(link, ids)?;
             }
         }
@@ -291,5 +296,31 @@ impl Queue for StreamAtLeastOnce {
             link.tell(&self.consumer.giving_back(ids))?;
         }
         self.consumer.leave(link)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tickpath_bus_api::Delivery;
+
+    use super::*;
+
+    #[test]
+    fn nobody_is_sure_of_what_others_may_claim_at_once() {
+        let clock = HostClock::get().unwrap();
+        let puller = |silence_ns| {
+            let config = QueueConfig { silence_ns, ..QueueConfig::new(Delivery::AtLeastOnce) };
+            StreamAtLeastOnce::new("orders", &config, clock)
+        };
+        // What the server takes for a millisecond may be over at once.
+        for silence_ns in [0, 1, 1_000_000, ROUNDED_NS] {
+            let mut hasty = puller(silence_ns);
+            hasty.begin();
+            assert!(!hasty.is_sure(), "{silence_ns}");
+        }
+        let mut patient = puller(3_600_000_000_000);
+        assert!(!patient.is_sure(), "it has asked for nothing");
+        patient.begin();
+        assert!(patient.is_sure());
     }
 }

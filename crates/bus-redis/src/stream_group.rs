@@ -292,8 +292,8 @@ impl Consumer {
         counted(link)
     }
 
-    /// Says that entries are done with, whoever has them; gives how many somebody had. That is all that a server need do
-    /// where nobody else can have them, and for one entry takes it a fifth of the time.
+    /// Says that entries are done with, whoever has them; gives how many somebody had, which come to nobody any more. That is
+    /// all that a server need do where nobody else can have them, and for one entry takes it a fifth of the time.
     pub fn acknowledge_own(&self, link: &mut Link, ids: &[Id]) -> Result<usize, ServerError> {
         let acknowledging = on_entries(&["XACK", &self.queue, GROUP], ids);
         // What is deleted comes to nobody, also if the second command gets lost.

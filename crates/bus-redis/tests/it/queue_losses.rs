@@ -1,10 +1,10 @@
 //! What queues lose, or give twice, and that it is told.
 
 use tickpath_bus_api::conformance::{go_on, halt, pull_stamps, until};
-use tickpath_bus_api::{Delivery, ReceiveError};
+use tickpath_bus_api::{Connection, Delivery, QueueConfig, ReceiveError};
 use tickpath_clock::{Wait, sleep_ns};
 
-use crate::queues::{Bench, is_gone, next_error, push, stays_empty};
+use crate::queues::{Bench, QUEUE, is_gone, next_error, push, stays_empty};
 
 #[test]
 fn what_is_acknowledged_to_a_server_that_came_back_older_is_done_or_said_not_to_be() {
@@ -151,5 +151,29 @@ fn what_came_to_a_sleeper_that_was_silent_for_too_long_is_nobody_elses() {
         assert_eq!(pull_stamps(&mut *silent, 1)[0].0, 1, "{bench}");
         silent.acknowledge().unwrap_or_else(|e| panic!("{bench}: {e}"));
         stays_empty(&mut *silent);
+    }
+}
+
+#[test]
+fn an_acknowledgement_that_is_done_late_is_one() {
+    for bench in Bench::at_least_once() {
+        let brief = QueueConfig { silence_ns: 1_000_000_000, ..bench.config() };
+        let (mut pusher, mut puller) = (bench.pusher(), bench.puller_with(&brief, Wait::Block));
+        push(&mut *pusher, 0..1);
+        assert_eq!(pull_stamps(&mut *puller, 1), [(0, false)], "{bench}");
+        halt(bench.server.pid());
+        std::thread::scope(|scope| {
+            let acknowledging = scope.spawn(|| puller.acknowledge());
+            // For longer than half of the silence.
+            sleep_ns(700_000_000);
+            go_on(bench.server.pid());
+            acknowledging.join().unwrap().unwrap_or_else(|e| panic!("{bench}: it comes to nobody again: {e}"));
+        });
+        let mut other = bench.puller_with(&brief, Wait::Block);
+        for _ in 0..10 {
+            stays_empty(&mut *other);
+            other.wait(200_000_000);
+        }
+        assert_eq!(bench.bus.waiting(QUEUE).unwrap(), Some(0), "{bench}");
     }
 }
