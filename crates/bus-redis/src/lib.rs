@@ -37,11 +37,13 @@
 //! **Queues** are the list, or the stream, of the same name; on streams a topic and a queue cannot share a name. At
 //! least once, a message stays on the server, with its puller, until it is acknowledged; of a puller that is dropped it
 //! comes to others at once, of one that is silent for too long after that time, and then an acknowledgement says that it
-//! was none. A puller that sleeps looks four times a second for what came back. At most once, a message on its way when the
-//! connection breaks is lost, and what a dropped puller had fetched and not handed over goes back: to the front of a list,
-//! to the end of a stream. One call takes up to 100 messages, fewer where those that came last were long, so that they have
-//! about [`MAX_PULLED_BYTES`]; at least once from a list never more, but for a longer message alone. Next to a list lie the keys
-//! `{QUEUE}/again`, `{QUEUE}/pullers`, `{QUEUE}/taken/ID` and `{QUEUE}/alive/ID`, in its own slot of a cluster.
+//! was none. Where pullers of a queue do not agree on that silence, each loses what it holds by its own one from a list, and
+//! from a stream by the longest of those that hold something. A puller that sleeps looks four times a second for what came
+//! back. At most once, a message on its way when the connection breaks is lost, and what a dropped puller had fetched and
+//! not handed over goes back: to the front of a list, to the end of a stream. One call takes up to 100 messages, fewer where
+//! those that came last were long, so that they have about [`MAX_PULLED_BYTES`]; at least once from a list never more, but
+//! for a longer message alone. Next to a list lie the keys `{QUEUE}/again`, `{QUEUE}/pullers`, `{QUEUE}/taken/ID` and
+//! `{QUEUE}/alive/ID`, in its own slot of a cluster.
 //!
 //! At least once, one message can be given back: it comes to the next puller that looks, which one that sleeps does within
 //! a third of a second, and one on a stream where there is always something new within a second. Streams count deliveries;

@@ -1,7 +1,8 @@
 //! A stream whose entries stay pending with their puller until they are acknowledged.
 //!
-//! An entry that has been pending for longer than the silence that a puller may keep is claimed by another one. A
-//! puller that shows itself restarts that time for what it holds; what is given back is marked as idle for long.
+//! An entry that has been pending for longer than the silence that a puller may keep is claimed by another one; where
+//! pullers differ in that, the longest silence of those that hold something counts. A puller that shows itself restarts
+//! that time for what it holds; what is given back is marked as idle for long.
 //!
 //! ```text
 //!   asked for, or shown ──────────── half of the silence ──────────── the silence

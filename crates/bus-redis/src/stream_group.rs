@@ -33,6 +33,9 @@ const NOBODY: &str = "nobody";
 /// A year: what nobody holds any more is marked as idle for so long, and whoever comes can claim it.
 const LONG_IDLE_MS: &str = "31536000000";
 
+/// The same in nanoseconds: a longer silence would keep what was given back from everybody.
+const LONGEST_SILENCE_NS: u64 = 31_536_000_000_000_000;
+
 /// Makes a group on a server whose memory is full. Key: stream. Argument: group.
 const CREATE_ON_FULL: &str = "
 redis.call('XDEL', KEYS[1], '0-0')
@@ -100,8 +103,9 @@ ids[#ids + 1] = 'JUSTID'
 redis.call('XCLAIM', KEYS[1], ARGV[1], ARGV[2], 0, unpack(ids))
 return 0";
 
-/// Gives a consumer the entries that have been idle for so long, and the stream of dead letters those of them that were
-/// delivered too often. Tells where the next look goes on, how often each entry was delivered, and the entries.
+/// Gives a consumer the entries that have been idle for so long, and for as long as anybody may be silent who holds some,
+/// which his name ends with. Gives the stream of dead letters those of them that were delivered too often. Tells where the
+/// next look goes on, how often each entry was delivered, and the entries.
 /// Keys: stream, that of dead letters. Arguments: group, consumer, silence in ms, the first id, limit, whether those of
 /// others are taken, too, our field, the most deliveries or 0.
 const CLAIM: &str = "
@@ -119,7 +123,15 @@ local function is_message(fields)
   end
   return ARGV[6] == '1' or ours(message)
 end
-local claimed = redis.pcall('XAUTOCLAIM', KEYS[1], ARGV[1], ARGV[2], ARGV[3], ARGV[4], 'COUNT', ARGV[5])
+local pending = redis.pcall('XPENDING', KEYS[1], ARGV[1])
+if pending.err then return pending end
+if pending[1] == 0 then return {'0-0', {}, {}} end
+local silence = tonumber(ARGV[3])
+for _, consumer in ipairs(pending[4]) do
+  silence = math.max(silence, tonumber(string.match(consumer[1], '~(%d+)$')) or 0)
+end
+silence = string.format('%.0f', silence)
+local claimed = redis.pcall('XAUTOCLAIM', KEYS[1], ARGV[1], ARGV[2], silence, ARGV[4], 'COUNT', ARGV[5])
 if claimed.err then return claimed end
 local counts, entries = {}, {}
 for _, entry in ipairs(claimed[2]) do
@@ -186,7 +198,9 @@ return redis.call('XLEN', KEYS[1])";
 /// One puller in the group.
 pub(crate) struct Consumer {
     queue: String,
+    /// With the silence behind a `~`, by which others know how long that is.
     id: String,
+    /// In milliseconds.
     silence: String,
     /// Entries of others are taken, too.
     takes_all: bool,
@@ -203,10 +217,11 @@ pub(crate) fn count_waiting(link: &mut Link, queue: &str) -> Result<u64, ServerE
 impl Consumer {
     /// Of the queue of this name.
     pub fn new(queue: &str, config: &QueueConfig, clock: HostClock) -> Self {
+        let silence = milliseconds(config.silence_ns.min(LONGEST_SILENCE_NS));
         Self {
             queue: queue.to_owned(),
-            id: unique_id(clock),
-            silence: milliseconds(config.silence_ns),
+            id: format!("{}~{silence}", unique_id(clock)),
+            silence,
             takes_all: config.foreign.is_some(),
             dead: config.most_deliveries.map(|most| (most, dead_letter_queue(queue))),
         }

@@ -9,7 +9,8 @@ use crate::queues::{Bench, QUEUE, is_gone, next_error, push, stays_empty};
 #[test]
 fn what_is_acknowledged_to_a_server_that_came_back_older_is_done_or_said_not_to_be() {
     for mut bench in Bench::at_least_once() {
-        let (mut pusher, mut puller) = (bench.pusher(), bench.puller(Wait::Block));
+        let brief = QueueConfig { silence_ns: 1_000_000_000, ..bench.config() };
+        let (mut pusher, mut puller) = (bench.pusher(), bench.puller_with(&brief, Wait::Block));
         push(&mut *pusher, 0..4);
         assert_eq!(pull_stamps(&mut *puller, 2), [(0, false), (1, false)], "{bench}");
         bench.server.says(&["SAVE"]).unwrap();
@@ -21,7 +22,7 @@ fn what_is_acknowledged_to_a_server_that_came_back_older_is_done_or_said_not_to_
         let told = next_error(&mut *puller);
         assert!(told.to_string().contains("may come again"), "{bench}: {told}");
         assert!(is_gone(told), "{bench}");
-        let mut other = bench.hasty_puller();
+        let mut other = bench.puller_with(&brief, Wait::Block);
         if bench.way.is_empty() {
             // A list cannot tell them from those that lie in their places now.
             let told = acknowledged.expect_err("they come again");
@@ -175,5 +176,40 @@ fn an_acknowledgement_that_is_done_late_is_one() {
             other.wait(200_000_000);
         }
         assert_eq!(bench.bus.waiting(QUEUE).unwrap(), Some(0), "{bench}");
+    }
+}
+
+#[test]
+fn who_may_be_silent_for_long_loses_nothing_to_who_may_not() {
+    for bench in Bench::at_least_once() {
+        let (mut pusher, mut patient, mut hasty) = (bench.pusher(), bench.puller(Wait::Block), bench.hasty_puller());
+        push(&mut *pusher, 0..3);
+        assert_eq!(pull_stamps(&mut *patient, 3).len(), 3, "{bench}");
+        // Several times as long as the other one may be silent, which looks all the while.
+        for _ in 0..20 {
+            stays_empty(&mut *hasty);
+            hasty.wait(200_000_000);
+        }
+        patient.acknowledge().unwrap_or_else(|e| panic!("{bench}: they are its own: {e}"));
+        stays_empty(&mut *hasty);
+        assert_eq!(bench.bus.waiting(QUEUE).unwrap(), Some(0), "{bench}");
+        // What that one has in hand is its own for no longer than it says.
+        push(&mut *pusher, 3..4);
+        assert_eq!(pull_stamps(&mut *hasty, 1), [(3, false)], "{bench}");
+        assert_eq!(pull_stamps(&mut *bench.hasty_puller(), 1), [(3, true)], "{bench}");
+    }
+}
+
+#[test]
+fn what_is_given_back_comes_at_once_however_long_pullers_may_be_silent() {
+    for bench in Bench::at_least_once() {
+        let endless = QueueConfig { silence_ns: u64::MAX, ..bench.config() };
+        let mut pullers = [(); 2].map(|()| bench.puller_with(&endless, Wait::Block));
+        push(&mut *bench.pusher(), 0..1);
+        assert_eq!(pull_stamps(&mut *pullers[0], 1), [(0, false)], "{bench}");
+        let [dropped, mut other] = pullers;
+        drop(dropped);
+        assert_eq!(pull_stamps(&mut *other, 1), [(0, true)], "{bench}");
+        other.acknowledge().unwrap_or_else(|e| panic!("{bench}: {e}"));
     }
 }
