@@ -85,16 +85,17 @@ for at = 3, is_gone and 0 or #ARGV do
 end
 ";
 
-/// Behind [`STILL_OURS`]: they are done with. What is deleted comes to nobody. Gives how many others have, or were
-/// removed.
+/// Behind [`STILL_OURS`]: they are done with. What is deleted comes to nobody. Before what is given: how many others have, or
+/// were removed, and how many are not there at all.
 const ACKNOWLEDGE: &str = "
 if is_gone then return #ARGV - 2 end
-if #nobodys > 0 then redis.call('XDEL', KEYS[1], unpack(nobodys)) end
+local lacking = #nobodys
+if lacking > 0 then lacking = lacking - redis.call('XDEL', KEYS[1], unpack(nobodys)) end
 if #ids > 0 then
   redis.call('XDEL', KEYS[1], unpack(ids))
   redis.call('XACK', KEYS[1], ARGV[1], unpack(ids))
 end
-return others";
+return ";
 
 /// Behind [`STILL_OURS`]: restarts their idle time.
 const HOLD: &str = "
@@ -152,7 +153,8 @@ return {claimed[1], counts, entries}";
 
 /// The scripts with what they call, each put together once.
 static SCRIPTS: LazyLock<Scripts> = LazyLock::new(|| Scripts {
-    acknowledge: format!("{STILL_OURS}{ACKNOWLEDGE}"),
+    acknowledge: format!("{STILL_OURS}{ACKNOWLEDGE}others"),
+    acknowledge_limited: format!("{STILL_OURS}{ACKNOWLEDGE}others + lacking"),
     hold: format!("{STILL_OURS}{HOLD}"),
     give_back: give_back("'JUSTID'"),
     give_back_unseen: give_back("'RETRYCOUNT', 0, 'JUSTID'"),
@@ -162,6 +164,7 @@ static SCRIPTS: LazyLock<Scripts> = LazyLock::new(|| Scripts {
 /// Whole scripts.
 struct Scripts {
     acknowledge: String,
+    acknowledge_limited: String,
     hold: String,
     give_back: String,
     give_back_unseen: String,
@@ -301,9 +304,11 @@ impl Consumer {
         self.on_ours(&SCRIPTS.give_back_unseen, &[id])
     }
 
-    /// Says that entries are done with, but for those that others have by now; gives how many these are.
+    /// Says that entries are done with, but for those that others have by now; gives how many these are. What is not there at
+    /// all others are done with, or this puller, whose answer got lost; or it has become a dead letter, where there are some.
     pub fn acknowledge(&self, link: &mut Link, ids: &[Id]) -> Result<usize, ServerError> {
-        link.send(&self.on_ours(&SCRIPTS.acknowledge, ids))?;
+        let script = if self.dead.is_some() { &SCRIPTS.acknowledge_limited } else { &SCRIPTS.acknowledge };
+        link.send(&self.on_ours(script, ids))?;
         counted(link)
     }
 
