@@ -59,6 +59,8 @@
 //!   senders are told.
 //! * Everybody owns a socket, so that looking never waits, and waiting is sleeping in the kernel. When a connection is
 //!   lost, a thread makes it again: where the server lets in and then refuses, after a pause that grows to a second.
+//!   A puller then ends the one before (`CLIENT KILL`), so that nothing is done late that was asked for there; a user who has
+//!   no right to do that goes without.
 //! * What others publish, without our header, comes to a subscriber as an event of its own, an entry of a stream as
 //!   an object of its fields in JSON. What they push a puller refuses, and leaves there, unless its queue was opened with a
 //!   kind for it ([`QueueConfig::foreign`]). In a stream such an entry is passed by, and stays.

@@ -84,6 +84,8 @@ pub(crate) struct RedisPuller<Q: Queue> {
     state: State<Attached>,
     /// The server, as it was last.
     run: Option<Run>,
+    /// The connection that was made last: the server, and its number there.
+    last: Option<(Run, i64)>,
     /// What is to be told once.
     news: Option<ReceiveError>,
     reconnects: u64,
@@ -97,6 +99,8 @@ pub(crate) struct RedisPuller<Q: Queue> {
 struct Attached {
     link: Link,
     run: Option<Run>,
+    /// Its number there; none if that is not told.
+    number: Option<i64>,
 }
 
 impl<Q: Queue> RedisPuller<Q> {
@@ -108,9 +112,9 @@ impl<Q: Queue> RedisPuller<Q> {
             Ok(there)
         });
         let there = resumed.map_err(|e| server.error(&e))?;
-        let (run, connected) = (there.run.clone(), Moment::now(server.clock()));
+        let (run, last, connected) = (there.run.clone(), there.name(), Moment::now(server.clock()));
         let state = State::Connected(there);
-        Ok(Self { server, queue, wait, state, run, news: None, reconnects: 0, connected, pause: PAUSE })
+        Ok(Self { server, queue, wait, state, run, last, news: None, reconnects: 0, connected, pause: PAUSE })
     }
 
     /// Gives the connection up, and lets it be made again: a server that refuses, too, may be the wrong one by now.
@@ -135,7 +139,11 @@ impl<Q: Queue> RedisPuller<Q> {
         self.connected = self.connected.restarted();
         let has_kept_all = self.has_kept_all();
         let resumed = match &mut self.state {
-            State::Connected(there) => outcome.and_then(|()| self.queue.resume(&mut there.link, has_kept_all)),
+            State::Connected(there) => outcome.and_then(|()| {
+                there.end(self.last.as_ref())?;
+                self.last = there.name();
+                self.queue.resume(&mut there.link, has_kept_all)
+            }),
             State::Lost(_) => outcome,
         };
         match resumed {
@@ -322,11 +330,33 @@ impl<Q: Queue> Drop for RedisPuller<Q> {
     }
 }
 
+impl Attached {
+    /// By what the next connection knows it.
+    fn name(&self) -> Option<(Run, i64)> {
+        self.run.clone().zip(self.number)
+    }
+
+    /// Ends the connection before this one, if the server lets us: what was asked for there, and is still on its way, is not
+    /// done any more when this one goes by what it finds.
+    fn end(&mut self, last: Option<&(Run, i64)>) -> Result<(), ServerError> {
+        let is_here = |run: &Run| self.run.as_ref().is_some_and(|now| now.is_same_process(run));
+        let Some((_, number)) = last.filter(|(run, _)| is_here(run)) else { return Ok(()) };
+        match self.link.ask(&["CLIENT", "KILL", "ID", &number.to_string()], |items| items.integer()) {
+            Err(ServerError::Refused(_)) => Ok(()),
+            ended => ended.map(|_count| ()),
+        }
+    }
+}
+
 /// Connects, and asks who is there.
 fn attach(server: &Server) -> Result<Attached, ServerError> {
     let mut link = Link::open_ready(server)?;
     let run = Run::ask(&mut link)?;
-    Ok(Attached { link, run })
+    let number = match link.ask(&["CLIENT", "ID"], |items| items.integer()) {
+        Err(ServerError::Refused(_)) => None,
+        told => Some(told?),
+    };
+    Ok(Attached { link, run, number })
 }
 
 /// Whether somebody has removed the queue under its puller.

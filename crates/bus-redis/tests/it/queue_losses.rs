@@ -2,9 +2,11 @@
 
 use tickpath_bus_api::conformance::{go_on, halt, pull_stamps, until};
 use tickpath_bus_api::{Connection, Delivery, QueueConfig, ReceiveError};
+use tickpath_bus_redis::RedisBus;
 use tickpath_clock::{Wait, sleep_ns};
 
 use crate::queues::{Bench, QUEUE, is_gone, next_error, push, stays_empty};
+use crate::wire::{Fault, Wire};
 
 #[test]
 fn what_is_acknowledged_to_a_server_that_came_back_older_is_done_or_said_not_to_be() {
@@ -212,4 +214,30 @@ fn what_is_given_back_comes_at_once_however_long_pullers_may_be_silent() {
         assert_eq!(pull_stamps(&mut *other, 1), [(0, true)], "{bench}");
         other.acknowledge().unwrap_or_else(|e| panic!("{bench}: {e}"));
     }
+}
+
+#[test]
+fn what_a_lost_connection_asked_for_is_not_done_late() {
+    let bench = Bench::at_least_once().remove(1);
+    let brief = QueueConfig { silence_ns: 3_000_000_000, ..bench.config() };
+    let wire = Wire::to(bench.server.port(), "\r\nXDEL\r\n", Fault::Late);
+    let bus = RedisBus::connect(&format!("{}?streams", wire.url())).unwrap();
+    let mut puller = bus.puller(QUEUE, &brief, Wait::Block).unwrap_or_else(|e| panic!("{e}"));
+    let mut other = bench.puller_with(&brief, Wait::Block);
+    push(&mut *bench.pusher(), 0..1);
+    assert_eq!(pull_stamps(&mut *puller, 1), [(0, false)]);
+    std::thread::scope(|scope| {
+        let acknowledging = scope.spawn(|| puller.acknowledge());
+        // It is on its way for longer than this puller may be silent.
+        assert_eq!(pull_stamps(&mut *other, 1), [(0, true)]);
+        assert!(wire.has_met());
+        let told = acknowledging.join().unwrap().expect_err("it is the other one's");
+        assert!(matches!(&told, ReceiveError::NotAcknowledged(sentence) if sentence.contains("1 messages")), "{told}");
+    });
+    wire.let_go();
+    // What has arrived by now is done by then.
+    bench.server.says(&["PING"]).unwrap();
+    assert_eq!(bench.server.says(&["XLEN", QUEUE]), Ok(redis::Value::Int(1)), "the other one has it, and may fall");
+    drop(other);
+    assert_eq!(pull_stamps(&mut *bench.puller_with(&brief, Wait::Block), 1), [(0, true)]);
 }
