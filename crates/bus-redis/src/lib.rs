@@ -42,8 +42,8 @@
 //! back. At most once, a message on its way when the connection breaks is lost, and what a dropped puller had fetched and
 //! not handed over goes back: to the front of a list, to the end of a stream. One call takes up to 100 messages, fewer where
 //! those that came last were long, so that they have about [`MAX_PULLED_BYTES`]; at least once from a list never more, but
-//! for a longer message alone. Next to a list lie the keys `{QUEUE}/again`, `{QUEUE}/pullers`, `{QUEUE}/taken/ID` and
-//! `{QUEUE}/alive/ID`, in its own slot of a cluster.
+//! for a longer message alone. Next to a list lie the keys `{QUEUE}/again`, `{QUEUE}/pullers`, `{QUEUE}/taken/ID`,
+//! `{QUEUE}/alive/ID` and `{QUEUE}/back/ID`, in its own slot of a cluster.
 //!
 //! At least once, one message can be given back: it comes to the next puller that looks, which one that sleeps does within
 //! a third of a second, and one on a stream where there is always something new within a second. Streams count deliveries;
@@ -302,7 +302,9 @@ impl Connection for RedisBus {
         let clock = self.server.clock();
         let QueueConfig { silence_ns, foreign, .. } = *config;
         match (self.server.mechanism(), config.delivery) {
-            (Mechanism::Plain, Delivery::AtMostOnce) => self.open_puller(ListAtMostOnce::new(queue, foreign), wait),
+            (Mechanism::Plain, Delivery::AtMostOnce) => {
+                self.open_puller(ListAtMostOnce::new(queue, foreign, clock), wait)
+            }
             (Mechanism::Plain, Delivery::AtLeastOnce) => {
                 self.open_puller(ListAtLeastOnce::new(queue, silence_ns, foreign, clock), wait)
             }

@@ -469,7 +469,7 @@ impl Keys {
 }
 
 /// The name of a key next to a queue, in the queue's slot of a cluster.
-fn beside(queue: &str, what: &str) -> String {
+pub(crate) fn beside(queue: &str, what: &str) -> String {
     format!("{{{queue}}}/{what}")
 }
 

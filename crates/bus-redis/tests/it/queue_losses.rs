@@ -241,3 +241,35 @@ fn what_a_lost_connection_asked_for_is_not_done_late() {
     drop(other);
     assert_eq!(pull_stamps(&mut *bench.puller_with(&brief, Wait::Block), 1), [(0, true)]);
 }
+
+#[test]
+fn what_goes_back_to_a_list_without_an_answer_goes_back_once() {
+    for sleeps in [false, true] {
+        // A list, at most once.
+        let bench = Bench::all().remove(0);
+        let wire = Wire::to(bench.server.port(), "RPUSH", Fault::Unanswered);
+        let bus = RedisBus::connect(&wire.url()).unwrap();
+        let mut puller = bus.puller(QUEUE, &bench.config(), Wait::Block).unwrap_or_else(|e| panic!("{e}"));
+        let mut pusher = bench.pusher();
+        // So many short ones that it asks for several at once from then on.
+        push(&mut *pusher, 0..30);
+        assert_eq!(pull_stamps(&mut *puller, 30).len(), 30);
+        bench.push_foreign("theirs");
+        push(&mut *pusher, 30..32);
+        if sleeps {
+            puller.wait(1_000_000_000);
+        }
+        until(|| match puller.pull(64, &mut |pulled| panic!("{pulled:?} lies behind what is not ours")) {
+            Err(told) => told.to_string().contains("what another program has pushed"),
+            Ok(_) => {
+                puller.wait(1_000_000);
+                false
+            }
+        });
+        assert!(wire.has_met(), "sleeps: {sleeps}");
+        let mut client = bench.server.client();
+        let kept: Vec<Vec<u8>> = redis::cmd("LRANGE").arg(QUEUE).arg(0).arg(-1).query(&mut client).unwrap();
+        assert_eq!((kept.len(), kept.last()), (3, Some(&b"theirs".to_vec())), "sleeps: {sleeps}");
+        assert_eq!(bench.server.keys(), 1, "sleeps: {sleeps}: nothing else is left beside the list");
+    }
+}
