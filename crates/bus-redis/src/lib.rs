@@ -32,7 +32,8 @@
 //! read from its beginning. A replica may lag behind its master: behind a token, it is a server of which nobody knows that,
 //! too. A stream does not keep the policy of its topic: publishers of both policies are let in, and one that overwrites
 //! cuts what others mean to keep; give all publishers of a topic the same. What is cut before it is read is told with its
-//! number: by the numbers of our publishers, and by the count of the server, which has one from version 7 on.
+//! number: by the numbers of our publishers, and by the count of the server, which has one from version 7 on. What came and
+//! was cut whole while nobody read is told within three seconds, so perhaps behind what followed.
 //!
 //! **Queues** are the list, or the stream, of the same name; on streams a topic and a queue cannot share a name. At
 //! least once, a message stays on the server, with its puller, until it is acknowledged; of a puller that is dropped it
