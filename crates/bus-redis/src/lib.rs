@@ -46,6 +46,10 @@
 //! for a longer message alone. Next to a list lie the keys `{QUEUE}/again`, `{QUEUE}/pullers`, `{QUEUE}/taken/ID`,
 //! `{QUEUE}/alive/ID` and `{QUEUE}/back/ID`, in its own slot of a cluster.
 //!
+//! A stream that somebody removes is made anew by the next puller, and each of them is told, within a second: a second group,
+//! `tickpath~ID`, which is gone with the stream, tells it from another one of its name. A list is there whenever something
+//! lies in it, so that nobody sees that it was not.
+//!
 //! At least once, one message can be given back: it comes to the next puller that looks, which one that sleeps does within
 //! a third of a second, and one on a stream where there is always something new within a second. Streams count deliveries;
 //! what is given up moves to the stream of dead letters in one step of the server, and cannot be lost or be there twice. Of

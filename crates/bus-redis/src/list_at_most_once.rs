@@ -115,8 +115,8 @@ impl Queue for ListAtMostOnce {
         check(link, &self.queue, self.foreign)
     }
 
-    fn resume(&mut self, _link: &mut Link, _has_kept_all: bool) -> Result<(), ServerError> {
-        Ok(())
+    fn resume(&mut self, _link: &mut Link, _has_kept_all: bool) -> Result<bool, ServerError> {
+        Ok(false)
     }
 
     fn take(&mut self, link: &mut Link, limit: usize, handler: &mut dyn FnMut(Pulled<'_>)) -> Result<(), ServerError> {

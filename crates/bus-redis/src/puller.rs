@@ -51,8 +51,12 @@ pub(crate) trait Queue: Send {
     }
 
     /// Brings a new connection to where this puller is, at the start and after each loss. A server that may not have
-    /// kept all may hold something else than what this puller took there.
-    fn resume(&mut self, link: &mut Link, has_kept_all: bool) -> Result<(), ServerError>;
+    /// kept all may hold something else than what this puller took there. True, once, if the queue is another one than that
+    /// which was pulled from.
+    fn resume(&mut self, link: &mut Link, has_kept_all: bool) -> Result<bool, ServerError>;
+
+    /// Whether the next queue is another one does not count: somebody was told that this one is gone.
+    fn forget(&mut self) {}
 
     /// Takes up to `limit` messages that are there, and hands them over.
     fn take(&mut self, link: &mut Link, limit: usize, handler: &mut dyn FnMut(Pulled<'_>)) -> Result<(), ServerError>;
@@ -144,16 +148,22 @@ impl<Q: Queue> RedisPuller<Q> {
                 self.last = there.name();
                 self.queue.resume(&mut there.link, has_kept_all)
             }),
-            State::Lost(_) => outcome,
+            State::Lost(_) => outcome.map(|()| false),
         };
         match resumed {
-            Ok(()) => {
+            Ok(is_another) => {
                 self.reconnects += 1;
                 self.go_by_this_server(has_kept_all);
+                if is_another && has_kept_all {
+                    self.news = Some(self.removed());
+                }
+                Ok(())
             }
-            Err(_) => self.reconnect(),
+            Err(e) => {
+                self.reconnect();
+                Err(e)
+            }
         }
-        resumed
     }
 
     /// Whether the server that is connected surely still has all that it had.
@@ -196,20 +206,28 @@ impl<Q: Queue> RedisPuller<Q> {
 
     /// Gives the connection up behind a question for so many messages, and tells what this error may have cost.
     fn give_up(&mut self, error: &ServerError, most: usize) {
-        let (server, queue) = (self.server.name(), self.queue.name());
         let was_asked = matches!(&self.state, State::Connected(there) if there.link.sent() > 0);
         if Q::TAKES_AWAY && was_asked && error.is_silence() {
+            let (server, queue) = (self.server.name(), self.queue.name());
             self.news = Some(ReceiveError::Gone(format!(
                 "{server} {error}; up to {most} messages that it took out of the queue '{queue}' may be gone; use \
                  'at-least-once' where none may be"
             )));
         } else if is_of_no_queue(error) {
-            self.news = Some(ReceiveError::Gone(format!(
-                "{server} has the queue '{queue}' no more, or another one of its name: somebody removed it, and what \
-                 it held may be gone; it is made anew"
-            )));
+            self.queue.forget();
+            self.news = Some(self.removed());
         }
         self.reconnect();
+    }
+
+    /// What is told where somebody has removed the queue.
+    fn removed(&self) -> ReceiveError {
+        ReceiveError::Gone(format!(
+            "{} has the queue '{}' no more, or another one of its name: somebody removed it, and what it held may be gone; \
+             it is made anew",
+            self.server.name(),
+            self.queue.name(),
+        ))
     }
 
     /// Does this over the connection, and once more over a new one if that breaks.

@@ -208,23 +208,14 @@ impl StreamAtLeastOnce {
         }
         outcome
     }
-}
 
-impl Queue for StreamAtLeastOnce {
-    const GIVES_BACK: bool = true;
-
-    fn name(&self) -> &str {
-        self.consumer.queue()
-    }
-
-    fn resume(&mut self, link: &mut Link, has_kept_all: bool) -> Result<(), ServerError> {
-        // A server that has come back may have given them to others, and what was said last may not have come.
-        self.sure = None;
-        self.consumer.join(link)?;
-        if has_kept_all { Ok(()) } else { self.return_kept(link) }
-    }
-
-    fn take(&mut self, link: &mut Link, limit: usize, handler: &mut dyn FnMut(Pulled<'_>)) -> Result<(), ServerError> {
+    /// Takes entries, wherever they are.
+    fn take_some(
+        &mut self,
+        link: &mut Link,
+        limit: usize,
+        handler: &mut dyn FnMut(Pulled<'_>),
+    ) -> Result<(), ServerError> {
         // Others may have had it meanwhile, and be done with it.
         if self.kept.as_ref().is_some_and(|(before, ..)| before.is_past(self.silence_ns / 2)) {
             self.return_kept(link)?;
@@ -249,6 +240,33 @@ impl Queue for StreamAtLeastOnce {
         let is_due = self.next != Id::START || self.looked.is_past(LOOK_NS.min(self.silence_ns / 2));
         if is_empty && is_due { self.take_again(link, limit, handler) } else { Ok(()) }
     }
+}
+
+impl Queue for StreamAtLeastOnce {
+    const GIVES_BACK: bool = true;
+
+    fn name(&self) -> &str {
+        self.consumer.queue()
+    }
+
+    fn resume(&mut self, link: &mut Link, has_kept_all: bool) -> Result<bool, ServerError> {
+        // A server that has come back may have given them to others, and what was said last may not have come.
+        self.sure = None;
+        self.consumer.join(link)?;
+        if !has_kept_all {
+            self.return_kept(link)?;
+        }
+        Ok(self.consumer.has_changed())
+    }
+
+    fn forget(&mut self) {
+        self.consumer.forget();
+    }
+
+    fn take(&mut self, link: &mut Link, limit: usize, handler: &mut dyn FnMut(Pulled<'_>)) -> Result<(), ServerError> {
+        self.take_some(link, limit, handler)?;
+        self.consumer.check(link)
+    }
 
     fn sleep(&mut self, link: &mut Link, timeout: Duration) -> Result<(), ServerError> {
         if self.kept.is_some() {
@@ -262,7 +280,8 @@ impl Queue for StreamAtLeastOnce {
         let kept = &mut self.kept;
         link.answer(timeout + TIMEOUT, |items| {
             read_reply(items, &mut |entry| *kept = Some((before, entry.id, entry.whole().into_owned())))
-        })
+        })?;
+        self.consumer.check(link)
     }
 
     fn is_holding(&self) -> bool {

@@ -9,6 +9,10 @@
 //! The server counts how often it gave an entry to a consumer. What is given back is pending with a consumer that is
 //! nobody's, and idle for a year, so that whoever looks claims it. A script that begins with a write which is allowed on a
 //! server whose memory is full, and which changes nothing, may do there what else is refused: so a full one can be emptied.
+//!
+//! Somebody may remove the stream, and another puller make it anew before this one asks. So whoever makes the group makes a
+//! second one beside it, which nobody reads, with a name of chance. It is gone with the stream; once a second each puller
+//! looks whether it is there.
 
 use std::num::NonZeroU32;
 use std::sync::LazyLock;
@@ -19,6 +23,7 @@ use tickpath_clock::HostClock;
 use crate::error::ServerError;
 use crate::link::Link;
 use crate::list_at_least_once::OURS;
+use crate::moment::Moment;
 use crate::puller::{milliseconds, unique_id};
 use crate::resp::{self, Items, Malformed};
 use crate::server::TIMEOUT;
@@ -36,21 +41,35 @@ const LONG_IDLE_MS: &str = "31536000000";
 /// The same in nanoseconds: a longer silence would keep what was given back from everybody.
 const LONGEST_SILENCE_NS: u64 = 31_536_000_000_000_000;
 
-/// Makes a group on a server whose memory is full. Key: stream. Argument: group.
-const CREATE_ON_FULL: &str = "
-redis.call('XDEL', KEYS[1], '0-0')
-return redis.pcall('XGROUP', 'CREATE', KEYS[1], ARGV[1], '0', 'MKSTREAM')";
+/// What the name of the group begins with that tells a stream from any other of its name.
+const MARK: &str = "tickpath~";
 
-/// Deletes consumers that hold nothing, and have been idle for so long.
-/// Key: stream. Arguments: group, silence in ms.
-const TIDY: &str = "
+/// How often a puller looks whether that is there, in nanoseconds.
+const CHECK_NS: u64 = 1_000_000_000;
+
+/// Makes the group if it is not there, and its mark with it; a mark without it is an older one's. Then deletes consumers that
+/// hold nothing, and have been idle for so long. Gives the mark.
+/// Key: stream. Arguments: group, silence in ms, what a mark begins with, and what a new one goes on with.
+const JOIN: &str = "
 redis.call('XDEL', KEYS[1], '0-0')
+local made = redis.pcall('XGROUP', 'CREATE', KEYS[1], ARGV[1], '0', 'MKSTREAM')
+if made.err and not string.find(made.err, 'BUSYGROUP', 1, true) then return made end
+local mark
+for _, group in ipairs(redis.call('XINFO', 'GROUPS', KEYS[1])) do
+  if string.sub(group[2], 1, #ARGV[3]) == ARGV[3] then
+    if made.err then mark = group[2] else redis.call('XGROUP', 'DESTROY', KEYS[1], group[2]) end
+  end
+end
+if not mark then
+  mark = ARGV[3] .. ARGV[4]
+  redis.call('XGROUP', 'CREATE', KEYS[1], mark, '0')
+end
 for _, consumer in ipairs(redis.call('XINFO', 'CONSUMERS', KEYS[1], ARGV[1])) do
   if consumer[4] == 0 and consumer[6] > tonumber(ARGV[2]) then
     redis.call('XGROUP', 'DELCONSUMER', KEYS[1], ARGV[1], consumer[2])
   end
 end
-return 0";
+return mark";
 
 /// Deletes a consumer if it holds nothing. Key: stream. Arguments: group, consumer.
 const LEAVE: &str = "
@@ -209,6 +228,13 @@ pub(crate) struct Consumer {
     takes_all: bool,
     /// How often an entry is delivered, and the stream that it goes to then.
     dead: Option<(NonZeroU32, String)>,
+    /// What tells the stream that was joined from any other; none if that does not count.
+    mark: Option<Vec<u8>>,
+    /// It was another one when it was joined anew, and nobody has been told yet.
+    is_another: bool,
+    /// When the mark was seen last.
+    checked: Moment,
+    clock: HostClock,
 }
 
 /// How many messages nobody has taken.
@@ -227,6 +253,10 @@ impl Consumer {
             silence,
             takes_all: config.foreign.is_some(),
             dead: config.most_deliveries.map(|most| (most, dead_letter_queue(queue))),
+            mark: None,
+            is_another: false,
+            checked: Moment::now(clock),
+            clock,
         }
     }
 
@@ -236,19 +266,38 @@ impl Consumer {
     }
 
     /// Makes the group if it is not there; it begins with the oldest entry.
-    pub fn join(&self, link: &mut Link) -> Result<(), ServerError> {
-        let create = ["XGROUP", "CREATE", self.queue.as_str(), GROUP, "0", "MKSTREAM"];
-        let on_full = ["EVAL", CREATE_ON_FULL, "1", self.queue.as_str(), GROUP];
-        let made = match link.ask(&create, is_status) {
-            Err(ServerError::Full(_)) => link.ask(&on_full, is_status),
-            made => made,
-        };
-        match made {
-            Err(ServerError::Refused(line)) if line.starts_with("BUSYGROUP") => {}
-            made => made?,
-        }
-        link.ask(&["EVAL", TIDY, "1", &self.queue, GROUP, &self.silence], |items| items.integer())?;
+    pub fn join(&mut self, link: &mut Link) -> Result<(), ServerError> {
+        let new = unique_id(self.clock);
+        let join = ["EVAL", JOIN, "1", self.queue.as_str(), GROUP, self.silence.as_str(), MARK, new.as_str()];
+        let mark = link.ask(&join, |items| Ok(items.bulk()?.to_vec()))?;
+        self.is_another |= self.mark.as_ref().is_some_and(|before| *before != mark);
+        (self.mark, self.checked) = (Some(mark), self.checked.restarted());
         Ok(())
+    }
+
+    /// Looks, once a second, whether the stream is the one that was joined; an error if it is not. To be called behind what
+    /// was asked for, whose answer may be all that comes for long.
+    pub fn check(&mut self, link: &mut Link) -> Result<(), ServerError> {
+        let Some(mark) = self.mark.as_ref().filter(|_| self.checked.is_past(CHECK_NS)) else { return Ok(()) };
+        self.checked = self.checked.restarted();
+        match link.ask(&["XINFO", "GROUPS", &self.queue], |items| has_group(items, mark)) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(ServerError::NoQueue("another one has its name by now".to_owned())),
+            Err(ServerError::Refused(line)) if line.contains("no such key") => Err(ServerError::NoQueue(line)),
+            // Nothing was taken out by that.
+            Err(e) if e.is_silence() => Err(ServerError::NotNow(e.to_string())),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// Whether another stream was joined than before; once.
+    pub fn has_changed(&mut self) -> bool {
+        std::mem::take(&mut self.is_another)
+    }
+
+    /// The stream that is joined next may be any: that is told already.
+    pub fn forget(&mut self) {
+        (self.mark, self.is_another) = (None, false);
     }
 
     /// Asks for entries that nobody has had. The answer is for [`read_reply`](crate::stream::read_reply).
@@ -365,6 +414,17 @@ fn packed(parts: &[&str]) -> Vec<u8> {
     command
 }
 
-fn is_status(items: &mut Items<'_>) -> Result<(), Malformed> {
-    items.status().map(|_| ())
+/// Reads whether a stream has a group of this name.
+fn has_group(items: &mut Items<'_>, name: &[u8]) -> Result<bool, Malformed> {
+    let mut is_there = false;
+    for _ in 0..items.array()? {
+        for _ in 0..items.array()? / 2 {
+            if items.bulk()? == b"name" {
+                is_there |= items.bulk()? == name;
+            } else {
+                items.skip()?;
+            }
+        }
+    }
+    Ok(is_there)
 }

@@ -135,6 +135,51 @@ fn a_stream_that_was_removed_under_its_puller_is_told_and_acknowledges_nothing()
 }
 
 #[test]
+fn each_puller_of_a_stream_that_was_removed_and_made_anew_is_told_once() {
+    for bench in Bench::all().into_iter().filter(|bench| !bench.way.is_empty()) {
+        let mut pullers = [Wait::Yield, Wait::Block, Wait::Block].map(|wait| bench.puller(wait));
+        pullers.iter_mut().for_each(|puller| stays_empty(&mut **puller));
+        bench.bus.remove_queue(QUEUE).unwrap();
+        // The first one makes it anew before the others ask.
+        assert!(is_gone(next_error(&mut *pullers[0])), "{bench}");
+        until(|| {
+            assert_eq!(pullers[0].pull(8, &mut |pulled| panic!("{pulled:?}")).unwrap(), 0, "{bench}");
+            pullers[0].reconnects() == Some(1)
+        });
+        for puller in &mut pullers[1..] {
+            assert!(is_gone(next_error(&mut **puller)), "{bench}");
+        }
+        let looks = bench.server.calls("xinfo");
+        until(|| {
+            pullers.iter_mut().for_each(|puller| stays_empty(&mut **puller));
+            bench.server.calls("xinfo") >= looks + 9
+        });
+        push(&mut *bench.pusher(), 0..3);
+        let mut came: Vec<(u64, bool)> = pullers.iter_mut().flat_map(|puller| pull_stamps(&mut **puller, 1)).collect();
+        came.sort_unstable();
+        assert_eq!(came, [(0, false), (1, false), (2, false)], "{bench}");
+    }
+}
+
+#[test]
+fn a_stream_that_was_made_anew_while_a_connection_was_lost_is_told_once() {
+    for bench in Bench::all().into_iter().filter(|bench| !bench.way.is_empty()) {
+        let mut puller = bench.puller(Wait::Block);
+        push(&mut *bench.pusher(), 0..1);
+        assert_eq!(pull_stamps(&mut *puller, 1), [(0, false)], "{bench}");
+        puller.acknowledge().unwrap_or_else(|e| panic!("{bench}: {e}"));
+        bench.server.cut_connections();
+        bench.bus.remove_queue(QUEUE).unwrap();
+        drop(bench.puller(Wait::Yield));
+        assert!(is_gone(next_error(&mut *puller)), "{bench}");
+        push(&mut *bench.pusher(), 1..2);
+        assert_eq!(pull_stamps(&mut *puller, 1), [(1, false)], "{bench}");
+        puller.acknowledge().unwrap_or_else(|e| panic!("{bench}: {e}"));
+        stays_empty(&mut *puller);
+    }
+}
+
+#[test]
 fn what_came_to_a_sleeper_that_was_silent_for_too_long_is_nobody_elses() {
     for bench in Bench::at_least_once() {
         let (mut pusher, mut silent) = (bench.pusher(), bench.hasty_puller());

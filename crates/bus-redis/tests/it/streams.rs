@@ -213,14 +213,14 @@ fn a_reader_that_loses_nothing_asks_for_no_count() {
     let (mut publisher, mut subscriber) = (publisher(&bus), subscriber(&bus, Start::Now, Wait::Block));
     publisher.publish(0, KIND, b"").unwrap();
     assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(0, b""));
-    let (looks, counts, mut stamp) = (calls(&server, "xlen"), calls(&server, "xinfo"), 0);
+    let (looks, counts, mut stamp) = (server.calls("xlen"), server.calls("xinfo"), 0);
     until(|| {
         stamp += 1;
         publisher.publish(stamp, KIND, b"").unwrap();
         assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(stamp, b""));
-        calls(&server, "xlen") >= looks + 3
+        server.calls("xlen") >= looks + 3
     });
-    assert_eq!(calls(&server, "xinfo"), counts);
+    assert_eq!(server.calls("xinfo"), counts);
 }
 
 #[test]
@@ -255,14 +255,6 @@ fn add_and_trim(server: &RedisServer) {
 /// Whether the server counts what a stream ever had.
 fn counts(server: &RedisServer) -> bool {
     format!("{:?}", server.says(&["XINFO", "STREAM", TOPIC])).contains("entries-added")
-}
-
-/// How often a server was told a command.
-fn calls(server: &RedisServer, command: &str) -> u64 {
-    let told: String = redis::cmd("INFO").arg("commandstats").query(&mut server.client()).unwrap();
-    let of_command = told.lines().filter_map(|line| line.strip_prefix("cmdstat_")?.strip_prefix(command));
-    let calls = of_command.filter_map(|line| line.split_once(":calls=")?.1.split(',').next()?.parse::<u64>().ok());
-    calls.sum()
 }
 
 fn streams(server: &RedisServer) -> RedisBus {
