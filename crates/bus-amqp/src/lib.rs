@@ -57,7 +57,8 @@
 //!   that holds messages for longer than its `consumer_timeout`, half an hour.
 //! * A queue that is not there any more when the connection is made again, because the broker was started anew or
 //!   somebody removed it, is told as [`Gone`](tickpath_bus_api::ReceiveError::Gone), also if a pusher has made it anew
-//!   before: pullers bind the queue to an exchange named `~` and sixteen digits, which is deleted with the queue. A
+//!   before: pullers bind the queue to an exchange named `~` and sixteen digits, which is deleted with the queue, and ask
+//!   for it, too, when they have changed how many messages they are sent ahead, for which they leave the queue. A
 //!   user who has no right to make that is told only if nobody has made the queue anew; the same holds in a virtual
 //!   host whose name is longer than 32 bytes.
 //! * At most once, messages may be gone whose puller loses its connection just when it takes them out of the queue. It
