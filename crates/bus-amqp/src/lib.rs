@@ -25,7 +25,8 @@
 //!   `Reconnected` before what follows, for nobody can count them: each loss, some twice, and no more often than once a
 //!   round trip to the broker. (Of somebody else who came and ended within what was dropped between the messages of that
 //!   one publisher, nobody is told.)
-//! * When its connection is lost, a thread makes it again, and [`Gap::Reconnected`](tickpath_bus_api::Gap) says so.
+//! * When its connection is lost, a thread makes it again, and [`Gap::Reconnected`](tickpath_bus_api::Gap) says so. As long
+//!   as none holds for 5 s, that is after a pause that grows to a second; so it is for pullers.
 //! * Once a second a subscriber asks whether the topic is still the same, and binds its queue to it again. If somebody
 //!   removes the topic, it so hears again within about a second of looking, and is told as `Reconnected`, also if a
 //!   publisher had made the topic anew before: subscribers bind the topic to two exchanges, named `~` and `~~` and

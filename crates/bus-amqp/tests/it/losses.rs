@@ -84,6 +84,30 @@ fn a_subscriber_that_cannot_come_back_tries_again_more_and_more_rarely() {
 }
 
 #[test]
+fn a_broker_that_lets_in_and_then_drops_is_not_stormed() {
+    const DROPS: u64 = 4;
+    let scratch = Scratch::new("fleeting");
+    let (relay, bus) = relayed();
+    let (mut subscriber, mut puller) =
+        (subscriber(&bus, &scratch.name, Wait::Block), puller(&bus, &scratch.name, Delivery::AtLeastOnce));
+    let clock = HostClock::get().unwrap();
+    let began = clock.ticks();
+    for drops in 1..=DROPS {
+        relay.cut();
+        until(|| {
+            subscriber.poll(8, &mut |event| assert!(matches!(event, Event::Gap(Gap::Reconnected)))).unwrap();
+            puller.pull(8, &mut |pulled| panic!("{pulled:?} from nowhere")).unwrap();
+            [subscriber.reconnects(), puller.reconnects()] == [Some(drops); 2]
+        });
+    }
+    // The pauses behind the first one are at least 100, 200 and 400 ms.
+    let taken_ns = clock.ns_between(began, clock.ticks());
+    assert!(taken_ns >= 700_000_000, "{DROPS} connections within {taken_ns} ns");
+    publisher(&scratch.bus, &scratch.name).publish(1, KIND, b"after").unwrap();
+    assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(1, b"after"));
+}
+
+#[test]
 fn a_queue_that_was_removed_and_made_anew_by_a_pusher_is_told_to_each_puller() {
     let scratch = Scratch::new("anew");
     let (relay, bus) = relayed();
