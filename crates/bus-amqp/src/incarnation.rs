@@ -12,6 +12,7 @@
 //! Nobody publishes there. Whoever pulls or subscribes makes them if they are not there.
 
 use std::io;
+use std::pin::Pin;
 
 use lapin::options::{ExchangeBindOptions, ExchangeDeclareOptions, QueueBindOptions};
 use lapin::types::{AMQPValue, FieldTable, ShortString};
@@ -26,6 +27,9 @@ use crate::place::{Place, What};
 /// What tells a queue or a topic from any other one of its name: sixteen hexadecimal digits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Incarnation(String);
+
+/// Asking whether what is received from is still there, and the same.
+pub(crate) type Check = Pin<Box<dyn Future<Output = Result<(), ServerError>> + Send>>;
 
 /// What a puller knows of its queue from one connection to the next.
 #[derive(Debug, Clone, Default)]
@@ -46,21 +50,36 @@ impl Incarnation {
         }
     }
 
+    /// Asks, without waiting, whether the queue or the topic is still this one; an error if it is not. That costs a channel,
+    /// which the usual answer ends, as it is a refusal. It must be dropped before the connection is.
+    pub fn check(&self, link: &Link, place: &Place) -> Check {
+        let (opening, known, exchange) = (link.channel_later(), self.clone(), exchange_of(place.what()));
+        let (fresh, options) = (Self::fresh(), options(place));
+        Box::pin(async move {
+            let (arguments, channel) = (fresh?.declared(), opening.await?);
+            let declaring = channel.exchange_declare(exchange, ExchangeKind::Fanout, options, arguments);
+            match declaring.await.map_err(ServerError::from) {
+                // It was gone with the queue; whoever comes next binds the new one to the other queue.
+                Ok(()) => Err(ServerError::Missing("another one has its name by now".to_owned())),
+                Err(ServerError::Differs(sentence)) => match Self::in_refusal(&sentence) {
+                    Some(now) if now != known => Err(ServerError::Missing(sentence)),
+                    _ => Ok(()),
+                },
+                // Who may not ask any more goes without.
+                Err(ServerError::Refused(_)) => Ok(()),
+                Err(e) => Err(e),
+            }
+        })
+    }
+
     /// The exchange that is there as long as the topic of this incarnation is. No topic and no queue has its name.
     pub fn exchange(&self) -> ShortString {
         format!("~~{}", self.0).into()
     }
 
     fn find(link: &Link, place: &Place) -> Result<Option<Self>, ServerError> {
-        let fresh = Self::fresh()?;
-        let options = ExchangeDeclareOptions {
-            durable: place.is_durable(),
-            auto_delete: true,
-            internal: true,
-            ..ExchangeDeclareOptions::default()
-        };
-        let mut arguments = FieldTable::default();
-        arguments.insert("alternate-exchange".into(), AMQPValue::LongString(fresh.0.as_str().into()));
+        let (fresh, options) = (Self::fresh()?, options(place));
+        let arguments = fresh.declared();
         let exchange = exchange_of(place.what());
         let channel = link.channel()?;
         let declaring = channel.exchange_declare(exchange.clone(), ExchangeKind::Fanout, options, arguments);
@@ -89,6 +108,13 @@ impl Incarnation {
         Ok(Some(found))
     }
 
+    /// What an exchange is declared with that tells of it.
+    fn declared(&self) -> FieldTable {
+        let mut arguments = FieldTable::default();
+        arguments.insert("alternate-exchange".into(), AMQPValue::LongString(self.0.as_str().into()));
+        arguments
+    }
+
     /// Another one with each call, on all hosts.
     fn fresh() -> Result<Self, ServerError> {
         let clock = HostClock::get().map_err(|e| ServerError::Here(io::Error::other(e)))?;
@@ -104,6 +130,16 @@ impl Incarnation {
         quoted.next()?;
         let is_whole = digits.len() == 16 && digits.bytes().all(|b| b.is_ascii_hexdigit());
         is_whole.then(|| Self(digits.to_owned()))
+    }
+}
+
+/// How an exchange is declared that tells of an incarnation.
+fn options(place: &Place) -> ExchangeDeclareOptions {
+    ExchangeDeclareOptions {
+        durable: place.is_durable(),
+        auto_delete: true,
+        internal: true,
+        ..ExchangeDeclareOptions::default()
     }
 }
 

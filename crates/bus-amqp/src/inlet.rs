@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lapin::message::Delivery;
-use tickpath_bus_api::{ConnectError, Pause, ReceiveError};
-use tickpath_clock::Wait;
+use tickpath_bus_api::{ConnectError, ReceiveError};
+use tickpath_clock::{HostClock, Wait};
 
 use crate::error::ServerError;
 use crate::incarnation::Memory;
 use crate::intake::Intake;
 use crate::place::Place;
-use crate::reconnect::{Outcome, PAUSE, Reconnect, Wanted};
+use crate::reconnect::{Outcome, Pauses, Reconnect, Wanted};
 use crate::server::Server;
 
 /// A topic or a queue that is received from, which outlives its connections.
@@ -26,8 +26,8 @@ pub(crate) struct Inlet {
     reconnects: u64,
     /// Messages that were handed over by connections that are lost, and not acknowledged; until somebody is told.
     comes_again: usize,
-    /// Before it is tried again: none unless the last attempt ended with an error that does not pass by itself.
-    pause: Pause,
+    /// Before it is tried again.
+    pauses: Pauses,
     /// Of a queue.
     memory: Memory,
     /// The highest tag that was given for a message of a connection before this one; the broker counts from 1 on each.
@@ -48,6 +48,7 @@ pub(crate) struct Unanswered {
 impl Inlet {
     /// Connects.
     pub fn open(server: Arc<Server>, place: Place, wait: Wait) -> Result<Self, ConnectError> {
+        let clock = HostClock::get().map_err(|e| ConnectError::Other(Box::new(e)))?;
         let intake = Intake::open(&server, &place).map_err(|e| server.error(&e))?;
         let memory = Memory { incarnation: intake.incarnation().cloned(), is_gone: false };
         Ok(Self {
@@ -58,7 +59,7 @@ impl Inlet {
             reconnect: None,
             reconnects: 0,
             comes_again: 0,
-            pause: PAUSE,
+            pauses: Pauses::new(clock),
             memory,
             tags_before: 0,
             last_tag: 0,
@@ -195,7 +196,7 @@ impl Inlet {
         self.tags_before = self.last_tag;
         self.comes_again += lost.as_ref().map_or(0, Intake::held);
         let (server, place, memory) = (self.server.clone(), self.place.clone(), self.memory.clone());
-        self.reconnect = Some(Reconnect::start(Wanted { server, place, memory }, lost, self.pause.now()));
+        self.reconnect = Some(Reconnect::start(Wanted { server, place, memory }, lost, self.pauses.next_pause()));
     }
 
     #[cold]
@@ -210,11 +211,9 @@ impl Inlet {
                 self.intake = Some(intake);
                 self.reconnect = None;
                 self.reconnects += 1;
-                self.pause.reset();
                 Ok(true)
             }
             Err(e) => {
-                self.pause.grow();
                 self.lose();
                 Err(ReceiveError::Other(format!("{} {e}", self.server.name()).into()))
             }

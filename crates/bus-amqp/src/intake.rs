@@ -20,7 +20,7 @@ use tickpath_clock::{Clock, HostClock};
 
 use crate::ahead::Ahead;
 use crate::error::ServerError;
-use crate::incarnation::{Incarnation, Memory};
+use crate::incarnation::{Check, Incarnation, Memory};
 use crate::link::Link;
 use crate::notices::Notices;
 use crate::place::{Place, What};
@@ -53,7 +53,7 @@ const LOOKS: u32 = 256;
 /// A consumer on a connection of its own.
 pub(crate) struct Intake {
     /// First of all, as it holds the connection.
-    binding: Option<Binding>,
+    check: Option<Check>,
     /// Consuming with more or fewer messages ahead.
     changing: Option<Changing>,
     /// Before the consumer, so that it is closed before that is dropped, which would cancel it by itself.
@@ -72,19 +72,18 @@ pub(crate) struct Intake {
     care: Option<Care>,
     /// Empty looks.
     looks: u32,
+    /// What is received from.
+    place: Place,
     /// Of a queue, as far as it can be told.
     incarnation: Option<Incarnation>,
 }
-
-/// Binding the subscriber's queue to the topic once more.
-type Binding = Pin<Box<dyn Future<Output = lapin::Result<()>> + Send>>;
 
 /// Ending a consumer, and making another one.
 struct Changing {
     begun: Pin<Box<dyn Future<Output = lapin::Result<Consumer>> + Send>>,
     /// The other one. What it is sent waits until the old one has given all.
     made: Option<Consumer>,
-    /// The old one has given all that it was sent.
+    /// The old one has given all that it was sent; or the broker has ended it, as it does when somebody removes the queue.
     is_drained: bool,
 }
 
@@ -143,7 +142,7 @@ impl Intake {
         let consumer = link.answer(consume(channel.clone(), queue, ahead.now()))?;
         let waker = Waker::from(signal.clone());
         Ok(Self {
-            binding: None,
+            check: None,
             changing: None,
             link,
             channel,
@@ -155,6 +154,7 @@ impl Intake {
             held: Vec::new(),
             care,
             looks: 0,
+            place: place.clone(),
             incarnation,
         })
     }
@@ -182,7 +182,7 @@ impl Intake {
         }
         let mut context = Context::from_waker(&self.waker);
         match self.consumer.poll_next_unpin(&mut context) {
-            Poll::Pending => bind_on(&mut self.binding, &mut context)?,
+            Poll::Pending => check_on(&mut self.check, &mut context)?,
             Poll::Ready(Some(Ok(delivery))) => {
                 self.signal.restore();
                 if self.changing.is_none()
@@ -201,6 +201,11 @@ impl Intake {
         if let Some(consumer) = change_on(&mut self.changing, &mut context)? {
             self.consumer = consumer;
             self.signal.restore();
+            // Before it began, or while nobody consumed, somebody may have removed the queue and made it anew.
+            if let Some(known) = &self.incarnation {
+                self.check = Some(known.check(&self.link, &self.place));
+                check_on(&mut self.check, &mut context)?;
+            }
             // Who is told that nothing is here takes it that nothing was sent before what he knows of.
             return self.take();
         }
@@ -312,8 +317,8 @@ impl Intake {
         if !care.is_due() {
             return;
         }
-        if self.binding.is_none() {
-            self.binding = Some(care.bind(&self.link));
+        if self.check.is_none() {
+            self.check = Some(care.bind(&self.link));
             // The next look begins it.
             self.signal.raise();
         }
@@ -341,7 +346,7 @@ impl Care {
     }
 
     /// On a channel of its own: a refusal ends it, and the library remembers each binding of a channel as long as that.
-    fn bind(&self, link: &Link) -> Binding {
+    fn bind(&self, link: &Link) -> Check {
         let (opening, queue, exchange) = (link.channel_later(), self.queue.clone(), self.exchange.clone());
         let incarnation = self.incarnation.clone();
         Box::pin(async move {
@@ -354,17 +359,17 @@ impl Care {
             }
             let (key, options) = (ShortString::default(), QueueBindOptions::default());
             channel.queue_bind(queue, exchange, key, options, FieldTable::default()).await?;
-            channel.close(REPLY_SUCCESS, "OK".into()).await
+            channel.close(REPLY_SUCCESS, "OK".into()).await.map_err(ServerError::from)
         })
     }
 }
 
-/// Goes on with a binding that has begun. An error means that there is nothing to bind to, or another topic.
-fn bind_on(binding: &mut Option<Binding>, context: &mut Context<'_>) -> Result<(), ServerError> {
-    let Some(begun) = binding else { return Ok(()) };
-    let Poll::Ready(bound) = begun.poll_unpin(context) else { return Ok(()) };
-    *binding = None;
-    bound.map_err(ServerError::from)
+/// Goes on with a check that has begun. An error means that what was received from is not there, or another one.
+fn check_on(check: &mut Option<Check>, context: &mut Context<'_>) -> Result<(), ServerError> {
+    let Some(begun) = check else { return Ok(()) };
+    let Poll::Ready(checked) = begun.poll_unpin(context) else { return Ok(()) };
+    *check = None;
+    checked
 }
 
 /// Goes on with a change that has begun. Gives the new consumer once, when the old one has given all.

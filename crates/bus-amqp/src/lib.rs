@@ -25,7 +25,8 @@
 //!   `Reconnected` before what follows, for nobody can count them: each loss, some twice, and no more often than once a
 //!   round trip to the broker. (Of somebody else who came and ended within what was dropped between the messages of that
 //!   one publisher, nobody is told.)
-//! * When its connection is lost, a thread makes it again, and [`Gap::Reconnected`](tickpath_bus_api::Gap) says so.
+//! * When its connection is lost, a thread makes it again, and [`Gap::Reconnected`](tickpath_bus_api::Gap) says so. As long
+//!   as none holds for 5 s, that is after a pause that grows to a second; so it is for pullers.
 //! * Once a second a subscriber asks whether the topic is still the same, and binds its queue to it again. If somebody
 //!   removes the topic, it so hears again within about a second of looking, and is told as `Reconnected`, also if a
 //!   publisher had made the topic anew before: subscribers bind the topic to two exchanges, named `~` and `~~` and
@@ -57,7 +58,8 @@
 //!   that holds messages for longer than its `consumer_timeout`, half an hour.
 //! * A queue that is not there any more when the connection is made again, because the broker was started anew or
 //!   somebody removed it, is told as [`Gone`](tickpath_bus_api::ReceiveError::Gone), also if a pusher has made it anew
-//!   before: pullers bind the queue to an exchange named `~` and sixteen digits, which is deleted with the queue. A
+//!   before: pullers bind the queue to an exchange named `~` and sixteen digits, which is deleted with the queue, and ask
+//!   for it, too, when they have changed how many messages they are sent ahead, for which they leave the queue. A
 //!   user who has no right to make that is told only if nobody has made the queue anew; the same holds in a virtual
 //!   host whose name is longer than 32 bytes.
 //! * At most once, messages may be gone whose puller loses its connection just when it takes them out of the queue. It

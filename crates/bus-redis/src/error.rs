@@ -111,7 +111,7 @@ pub(crate) enum ServerError {
     /// What was handed over was given to others meanwhile.
     #[error(
         "does not acknowledge {0} messages that were handed over: this puller was silent for too long, or the server has \
-         lost them; they come again, marked, if it still has them"
+         lost them; they come again, marked, if it still has them, or are dead letters"
     )]
     NotAcknowledged(u64),
     /// Anything else that it says.

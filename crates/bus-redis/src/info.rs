@@ -72,6 +72,11 @@ impl Run {
         Ok(Some(Self { address: link.address().clone(), id, history, offset, before, end, is_master, is_durable }))
     }
 
+    /// Whether it is the same process: its connections have the same numbers.
+    pub fn is_same_process(&self, other: &Self) -> bool {
+        self.id == other.id
+    }
+
     /// Whether all that was acknowledged before is still there, as far as a server can tell.
     pub fn has_kept_all(before: Option<&Self>, now: Option<&Self>) -> bool {
         Self::kept(before, now) != Kept::Unknown

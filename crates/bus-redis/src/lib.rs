@@ -32,16 +32,23 @@
 //! read from its beginning. A replica may lag behind its master: behind a token, it is a server of which nobody knows that,
 //! too. A stream does not keep the policy of its topic: publishers of both policies are let in, and one that overwrites
 //! cuts what others mean to keep; give all publishers of a topic the same. What is cut before it is read is told with its
-//! number: by the numbers of our publishers, and by the count of the server, which has one from version 7 on.
+//! number: by the numbers of our publishers, and by the count of the server, which has one from version 7 on. What came and
+//! was cut whole while nobody read is told within three seconds, so perhaps behind what followed.
 //!
 //! **Queues** are the list, or the stream, of the same name; on streams a topic and a queue cannot share a name. At
 //! least once, a message stays on the server, with its puller, until it is acknowledged; of a puller that is dropped it
 //! comes to others at once, of one that is silent for too long after that time, and then an acknowledgement says that it
-//! was none. A puller that sleeps looks four times a second for what came back. At most once, a message on its way when the
-//! connection breaks is lost, and what a dropped puller had fetched and not handed over goes back: to the front of a list,
-//! to the end of a stream. One call takes up to 100 messages, fewer where those that came last were long, so that they have
-//! about [`MAX_PULLED_BYTES`]; at least once from a list never more, but for a longer message alone. Next to a list lie the keys
-//! `{QUEUE}/again`, `{QUEUE}/pullers`, `{QUEUE}/taken/ID` and `{QUEUE}/alive/ID`, in its own slot of a cluster.
+//! was none. Where pullers of a queue do not agree on that silence, each loses what it holds by its own one from a list, and
+//! from a stream by the longest of those that hold something. A puller that sleeps looks four times a second for what came
+//! back. At most once, a message on its way when the connection breaks is lost, and what a dropped puller had fetched and
+//! not handed over goes back: to the front of a list, to the end of a stream. One call takes up to 100 messages, fewer where
+//! those that came last were long, so that they have about [`MAX_PULLED_BYTES`]; at least once from a list never more, but
+//! for a longer message alone. Next to a list lie the keys `{QUEUE}/again`, `{QUEUE}/pullers`, `{QUEUE}/taken/ID`,
+//! `{QUEUE}/alive/ID` and `{QUEUE}/back/ID`, in its own slot of a cluster.
+//!
+//! A stream that somebody removes is made anew by the next puller, and each of them is told, within a second: a second group,
+//! `tickpath~ID`, which is gone with the stream, tells it from another one of its name. A list is there whenever something
+//! lies in it, so that nobody sees that it was not.
 //!
 //! At least once, one message can be given back: it comes to the next puller that looks, which one that sleeps does within
 //! a third of a second, and one on a stream where there is always something new within a second. Streams count deliveries;
@@ -57,6 +64,8 @@
 //!   senders are told.
 //! * Everybody owns a socket, so that looking never waits, and waiting is sleeping in the kernel. When a connection is
 //!   lost, a thread makes it again: where the server lets in and then refuses, after a pause that grows to a second.
+//!   A puller then ends the one before (`CLIENT KILL`), so that nothing is done late that was asked for there; a user who has
+//!   no right to do that goes without.
 //! * What others publish, without our header, comes to a subscriber as an event of its own, an entry of a stream as
 //!   an object of its fields in JSON. What they push a puller refuses, and leaves there, unless its queue was opened with a
 //!   kind for it ([`QueueConfig::foreign`]). In a stream such an entry is passed by, and stays.
@@ -298,7 +307,9 @@ impl Connection for RedisBus {
         let clock = self.server.clock();
         let QueueConfig { silence_ns, foreign, .. } = *config;
         match (self.server.mechanism(), config.delivery) {
-            (Mechanism::Plain, Delivery::AtMostOnce) => self.open_puller(ListAtMostOnce::new(queue, foreign), wait),
+            (Mechanism::Plain, Delivery::AtMostOnce) => {
+                self.open_puller(ListAtMostOnce::new(queue, foreign, clock), wait)
+            }
             (Mechanism::Plain, Delivery::AtLeastOnce) => {
                 self.open_puller(ListAtLeastOnce::new(queue, silence_ns, foreign, clock), wait)
             }

@@ -318,19 +318,20 @@ impl Link {
         &self.unread()[..length]
     }
 
-    /// How many entries of one stream follow in a reply that may have come in part, and the bytes in front of them.
-    pub fn entries(&self) -> Result<Option<(usize, usize)>, ServerError> {
+    /// How many entries of one stream follow in a reply that may have come in part, and the bytes in front of them; none if
+    /// the time of the question was over.
+    pub fn entries(&self) -> Result<Option<(Option<usize>, usize)>, ServerError> {
         let mut items = Items::of(self.unread());
         match items.item()? {
             Some(Item::Array(1)) => {}
-            Some(Item::Null) => return Ok(Some((0, items.at()))),
+            Some(Item::Null) => return Ok(Some((None, items.at()))),
             Some(Item::Error(line)) => return Err(self.refusal(line)),
             Some(_) => return Err(UNEXPECTED.into()),
             None => return Ok(None),
         }
         match (items.item()?, items.item()?, items.item()?) {
             (Some(Item::Array(2)), Some(Item::Bulk(_key)), Some(Item::Array(entries))) => {
-                Ok(Some((entries, items.at())))
+                Ok(Some((Some(entries), items.at())))
             }
             (_, _, Some(_)) => Err(UNEXPECTED.into()),
             (_, _, None) => Ok(None),

@@ -352,7 +352,7 @@ impl Queue for ListAtLeastOnce {
         check(link, &self.keys.queue, self.foreign)
     }
 
-    fn resume(&mut self, link: &mut Link, has_kept_all: bool) -> Result<(), ServerError> {
+    fn resume(&mut self, link: &mut Link, has_kept_all: bool) -> Result<bool, ServerError> {
         self.renewed = self.renewed.restarted();
         let new = Keys::new(&self.keys.queue, self.clock);
         let kept = usize::from(self.kept.is_some());
@@ -374,7 +374,8 @@ impl Queue for ListAtLeastOnce {
             // It had given that one back, and its answer was lost.
             self.held.retain(|&tag| Some(tag) != going_back);
         }
-        Ok(())
+        // It is there whenever something lies in it, so that nobody sees that it was not.
+        Ok(false)
     }
 
     fn take(&mut self, link: &mut Link, limit: usize, handler: &mut dyn FnMut(Pulled<'_>)) -> Result<(), ServerError> {
@@ -471,7 +472,7 @@ impl Keys {
 }
 
 /// The name of a key next to a queue, in the queue's slot of a cluster.
-fn beside(queue: &str, what: &str) -> String {
+pub(crate) fn beside(queue: &str, what: &str) -> String {
     format!("{{{queue}}}/{what}")
 }
 

@@ -4,24 +4,34 @@
 //! is allowed and changes nothing.
 //!
 //! What another program pushed among ours is found when it has been taken, and put back with all behind it: a script that
-//! looks first takes seven times as long. Where the connection is lost on the way it goes back by the next one; with a puller
-//! that is killed just then it is gone. Before a puller is opened, and as long as such a message is next, it is only looked at.
+//! looks first takes seven times as long. Where the connection is lost on the way it goes back by the next one, once: a key
+//! beside the list says whether it has gone back. With a puller that is killed just then it is gone. Before a puller is
+//! opened, and as long as such a message is next, it is only looked at.
 
 use std::time::Duration;
 
 use tickpath_bus_api::Pulled;
+use tickpath_clock::HostClock;
 
 use crate::error::ServerError;
 use crate::link::Link;
+use crate::list_at_least_once::beside;
 use crate::portion::Portion;
-use crate::puller::{Queue, message};
+use crate::puller::{Queue, message, unique_id};
 use crate::resp;
 use crate::server::TIMEOUT;
 
-/// Puts messages to where the next ones are taken from, the last one first. Key: queue. Arguments: messages.
+/// Puts messages to where the next ones are taken from, the last one first, unless they are there: then the answer was lost.
+/// Keys: queue, what says that they are. Arguments: for how many ms it says so, messages.
 const PUT_BACK: &str = "
+if redis.call('EXISTS', KEYS[2]) == 1 then return 0 end
 redis.call('LTRIM', KEYS[1], 0, -1)
-return redis.call('RPUSH', KEYS[1], unpack(ARGV))";
+local there = redis.call('RPUSH', KEYS[1], unpack(ARGV, 2))
+redis.call('SET', KEYS[2], '', 'PX', ARGV[1])
+return there";
+
+/// A day: who comes back later than that puts them back once more. Whoever comes back before removes the key.
+const SAID_MS: &str = "86400000";
 
 /// One puller's view.
 pub(crate) struct ListAtMostOnce {
@@ -33,14 +43,26 @@ pub(crate) struct ListAtMostOnce {
     kept: Option<Vec<u8>>,
     /// What is to be put back, the next one first.
     back: Vec<Vec<u8>>,
+    /// The key that says that it is.
+    said: String,
+    clock: HostClock,
     /// What was next when it was looked at last was not ours.
     is_wary: bool,
 }
 
 impl ListAtMostOnce {
     /// Of the queue of this name.
-    pub fn new(queue: &str, foreign: Option<u8>) -> Self {
-        Self { queue: queue.to_owned(), foreign, portion: Portion::new(), kept: None, back: Vec::new(), is_wary: false }
+    pub fn new(queue: &str, foreign: Option<u8>, clock: HostClock) -> Self {
+        Self {
+            queue: queue.to_owned(),
+            foreign,
+            portion: Portion::new(),
+            kept: None,
+            back: Vec::new(),
+            said: key(queue, clock),
+            clock,
+            is_wary: false,
+        }
     }
 
     /// Puts messages to where they were taken from.
@@ -50,13 +72,16 @@ impl ListAtMostOnce {
         }
         let mut command = Vec::new();
         let (queue, messages) = (self.queue.as_str(), self.back.len());
-        resp::front(&mut command, &["EVAL", PUT_BACK, "1", queue], messages);
+        resp::front(&mut command, &["EVAL", PUT_BACK, "2", queue, &self.said, SAID_MS], messages);
         self.back.iter().rev().for_each(|bytes| resp::bulk(&mut command, &[bytes]));
         link.send(&command)?;
         link.answer(TIMEOUT, |items| items.integer())?;
         self.back.clear();
         self.is_wary = true;
-        Ok(())
+        let said = std::mem::replace(&mut self.said, key(&self.queue, self.clock));
+        let mut forgetting = Vec::new();
+        resp::command(&mut forgetting, &["DEL", &said]);
+        link.tell(&forgetting)
     }
 
     /// Puts back what is to go back; then, as long as what is next is not ours, refuses it without taking it.
@@ -90,8 +115,8 @@ impl Queue for ListAtMostOnce {
         check(link, &self.queue, self.foreign)
     }
 
-    fn resume(&mut self, _link: &mut Link, _has_kept_all: bool) -> Result<(), ServerError> {
-        Ok(())
+    fn resume(&mut self, _link: &mut Link, _has_kept_all: bool) -> Result<bool, ServerError> {
+        Ok(false)
     }
 
     fn take(&mut self, link: &mut Link, limit: usize, handler: &mut dyn FnMut(Pulled<'_>)) -> Result<(), ServerError> {
@@ -166,6 +191,11 @@ impl Queue for ListAtMostOnce {
         self.back.extend(self.kept.take());
         self.put_back(link)
     }
+}
+
+/// A key beside a queue that nobody else has.
+fn key(queue: &str, clock: HostClock) -> String {
+    beside(queue, &format!("back/{}", unique_id(clock)))
 }
 
 /// A time as commands on lists want it, to the millisecond.

@@ -51,8 +51,12 @@ pub(crate) trait Queue: Send {
     }
 
     /// Brings a new connection to where this puller is, at the start and after each loss. A server that may not have
-    /// kept all may hold something else than what this puller took there.
-    fn resume(&mut self, link: &mut Link, has_kept_all: bool) -> Result<(), ServerError>;
+    /// kept all may hold something else than what this puller took there. True, once, if the queue is another one than that
+    /// which was pulled from.
+    fn resume(&mut self, link: &mut Link, has_kept_all: bool) -> Result<bool, ServerError>;
+
+    /// Whether the next queue is another one does not count: somebody was told that this one is gone.
+    fn forget(&mut self) {}
 
     /// Takes up to `limit` messages that are there, and hands them over.
     fn take(&mut self, link: &mut Link, limit: usize, handler: &mut dyn FnMut(Pulled<'_>)) -> Result<(), ServerError>;
@@ -84,6 +88,8 @@ pub(crate) struct RedisPuller<Q: Queue> {
     state: State<Attached>,
     /// The server, as it was last.
     run: Option<Run>,
+    /// The connection that was made last: the server, and its number there.
+    last: Option<(Run, i64)>,
     /// What is to be told once.
     news: Option<ReceiveError>,
     reconnects: u64,
@@ -97,6 +103,8 @@ pub(crate) struct RedisPuller<Q: Queue> {
 struct Attached {
     link: Link,
     run: Option<Run>,
+    /// Its number there; none if that is not told.
+    number: Option<i64>,
 }
 
 impl<Q: Queue> RedisPuller<Q> {
@@ -108,9 +116,9 @@ impl<Q: Queue> RedisPuller<Q> {
             Ok(there)
         });
         let there = resumed.map_err(|e| server.error(&e))?;
-        let (run, connected) = (there.run.clone(), Moment::now(server.clock()));
+        let (run, last, connected) = (there.run.clone(), there.name(), Moment::now(server.clock()));
         let state = State::Connected(there);
-        Ok(Self { server, queue, wait, state, run, news: None, reconnects: 0, connected, pause: PAUSE })
+        Ok(Self { server, queue, wait, state, run, last, news: None, reconnects: 0, connected, pause: PAUSE })
     }
 
     /// Gives the connection up, and lets it be made again: a server that refuses, too, may be the wrong one by now.
@@ -135,17 +143,27 @@ impl<Q: Queue> RedisPuller<Q> {
         self.connected = self.connected.restarted();
         let has_kept_all = self.has_kept_all();
         let resumed = match &mut self.state {
-            State::Connected(there) => outcome.and_then(|()| self.queue.resume(&mut there.link, has_kept_all)),
-            State::Lost(_) => outcome,
+            State::Connected(there) => outcome.and_then(|()| {
+                there.end(self.last.as_ref())?;
+                self.last = there.name();
+                self.queue.resume(&mut there.link, has_kept_all)
+            }),
+            State::Lost(_) => outcome.map(|()| false),
         };
         match resumed {
-            Ok(()) => {
+            Ok(is_another) => {
                 self.reconnects += 1;
                 self.go_by_this_server(has_kept_all);
+                if is_another && has_kept_all {
+                    self.news = Some(self.removed());
+                }
+                Ok(())
             }
-            Err(_) => self.reconnect(),
+            Err(e) => {
+                self.reconnect();
+                Err(e)
+            }
         }
-        resumed
     }
 
     /// Whether the server that is connected surely still has all that it had.
@@ -188,20 +206,28 @@ impl<Q: Queue> RedisPuller<Q> {
 
     /// Gives the connection up behind a question for so many messages, and tells what this error may have cost.
     fn give_up(&mut self, error: &ServerError, most: usize) {
-        let (server, queue) = (self.server.name(), self.queue.name());
         let was_asked = matches!(&self.state, State::Connected(there) if there.link.sent() > 0);
         if Q::TAKES_AWAY && was_asked && error.is_silence() {
+            let (server, queue) = (self.server.name(), self.queue.name());
             self.news = Some(ReceiveError::Gone(format!(
                 "{server} {error}; up to {most} messages that it took out of the queue '{queue}' may be gone; use \
                  'at-least-once' where none may be"
             )));
         } else if is_of_no_queue(error) {
-            self.news = Some(ReceiveError::Gone(format!(
-                "{server} has the queue '{queue}' no more, or another one of its name: somebody removed it, and what \
-                 it held may be gone; it is made anew"
-            )));
+            self.queue.forget();
+            self.news = Some(self.removed());
         }
         self.reconnect();
+    }
+
+    /// What is told where somebody has removed the queue.
+    fn removed(&self) -> ReceiveError {
+        ReceiveError::Gone(format!(
+            "{} has the queue '{}' no more, or another one of its name: somebody removed it, and what it held may be gone; \
+             it is made anew",
+            self.server.name(),
+            self.queue.name(),
+        ))
     }
 
     /// Does this over the connection, and once more over a new one if that breaks.
@@ -322,11 +348,33 @@ impl<Q: Queue> Drop for RedisPuller<Q> {
     }
 }
 
+impl Attached {
+    /// By what the next connection knows it.
+    fn name(&self) -> Option<(Run, i64)> {
+        self.run.clone().zip(self.number)
+    }
+
+    /// Ends the connection before this one, if the server lets us: what was asked for there, and is still on its way, is not
+    /// done any more when this one goes by what it finds.
+    fn end(&mut self, last: Option<&(Run, i64)>) -> Result<(), ServerError> {
+        let is_here = |run: &Run| self.run.as_ref().is_some_and(|now| now.is_same_process(run));
+        let Some((_, number)) = last.filter(|(run, _)| is_here(run)) else { return Ok(()) };
+        match self.link.ask(&["CLIENT", "KILL", "ID", &number.to_string()], |items| items.integer()) {
+            Err(ServerError::Refused(_)) => Ok(()),
+            ended => ended.map(|_count| ()),
+        }
+    }
+}
+
 /// Connects, and asks who is there.
 fn attach(server: &Server) -> Result<Attached, ServerError> {
     let mut link = Link::open_ready(server)?;
     let run = Run::ask(&mut link)?;
-    Ok(Attached { link, run })
+    let number = match link.ask(&["CLIENT", "ID"], |items| items.integer()) {
+        Err(ServerError::Refused(_)) => None,
+        told => Some(told?),
+    };
+    Ok(Attached { link, run, number })
 }
 
 /// Whether somebody has removed the queue under its puller.

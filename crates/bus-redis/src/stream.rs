@@ -70,6 +70,11 @@ impl Extent {
         self.first.is_none_or(|first| first > place)
     }
 
+    /// Whether its count of what is gone tells what was lost behind this place: no entry is there up to it, or none behind it.
+    pub fn tells(&self, place: Id) -> bool {
+        self.last == place || self.lies_behind(place)
+    }
+
     /// How many entries it ever had up to this place; none if it does not tell, or has entries on both sides of it.
     pub fn count_to(&self, place: Id) -> Option<u64> {
         if self.last == place {
@@ -204,6 +209,11 @@ pub(crate) fn remove(link: &mut Link, key: &str) -> Result<(), ServerError> {
 /// Appends the question that [`read_extent`] reads the answer to.
 pub(crate) fn ask_extent(out: &mut Vec<u8>, key: &str) {
     resp::command(out, &["XINFO", "STREAM", key]);
+}
+
+/// Appends the question how many entries a stream has; none if it is not there.
+pub(crate) fn ask_length(out: &mut Vec<u8>, key: &str) {
+    resp::command(out, &["XLEN", key]);
 }
 
 /// Reads where a stream begins and ends.

@@ -1,13 +1,17 @@
 //! A stream whose entries stay pending with their puller until they are acknowledged.
 //!
-//! An entry that has been pending for longer than the silence that a puller may keep is claimed by another one. A
-//! puller that shows itself restarts that time for what it holds; what is given back is marked as idle for long.
+//! An entry that has been pending for longer than the silence that a puller may keep is claimed by another one; where
+//! pullers differ in that, the longest silence of those that hold something counts. A puller that shows itself restarts
+//! that time for what it holds; what is given back is marked as idle for long.
 //!
 //! ```text
 //!   asked for, or shown ──────────── half of the silence ──────────── the silence
 //!        nobody else can have it: done with    others may: the server looks whose it is, and says so
 //! ```
-//! So what is acknowledged soon costs two plain commands. The other half is for how much faster the server's clock may go.
+//! So what is acknowledged soon costs two plain commands. The other half is for how much faster the server's clock may
+//! go, and for the way to it. Should they be held up for longer than that, or the server's clock be set forward, they may
+//! take away what another one was given meanwhile. It is done with, and comes to nobody again, as is said then; that other
+//! one has a copy of it.
 
 use std::time::Duration;
 
@@ -31,6 +35,9 @@ const BUSY_LOOK_NS: u64 = 1_000_000_000;
 
 /// The most entries in one command.
 const MOST_IDS: usize = 1000;
+
+/// By so much sooner than a silence is over the server may take it for over, as it counts whole milliseconds, in nanoseconds.
+const ROUNDED_NS: u64 = 2_000_000;
 
 /// One puller's view.
 pub(crate) struct StreamAtLeastOnce {
@@ -137,7 +144,7 @@ impl StreamAtLeastOnce {
 
     /// Whether nobody else can have what this puller holds.
     fn is_sure(&self) -> bool {
-        self.sure.is_some_and(|since| !since.is_past(self.silence_ns / 2))
+        self.sure.is_some_and(|since| !since.is_past(self.silence_ns.saturating_sub(ROUNDED_NS) / 2))
     }
 
     /// Entries are asked for. Where there were none before, those that come are this puller's.
@@ -201,23 +208,14 @@ impl StreamAtLeastOnce {
         }
         outcome
     }
-}
 
-impl Queue for StreamAtLeastOnce {
-    const GIVES_BACK: bool = true;
-
-    fn name(&self) -> &str {
-        self.consumer.queue()
-    }
-
-    fn resume(&mut self, link: &mut Link, has_kept_all: bool) -> Result<(), ServerError> {
-        // A server that has come back may have given them to others, and what was said last may not have come.
-        self.sure = None;
-        self.consumer.join(link)?;
-        if has_kept_all { Ok(()) } else { self.return_kept(link) }
-    }
-
-    fn take(&mut self, link: &mut Link, limit: usize, handler: &mut dyn FnMut(Pulled<'_>)) -> Result<(), ServerError> {
+    /// Takes entries, wherever they are.
+    fn take_some(
+        &mut self,
+        link: &mut Link,
+        limit: usize,
+        handler: &mut dyn FnMut(Pulled<'_>),
+    ) -> Result<(), ServerError> {
         // Others may have had it meanwhile, and be done with it.
         if self.kept.as_ref().is_some_and(|(before, ..)| before.is_past(self.silence_ns / 2)) {
             self.return_kept(link)?;
@@ -242,6 +240,33 @@ impl Queue for StreamAtLeastOnce {
         let is_due = self.next != Id::START || self.looked.is_past(LOOK_NS.min(self.silence_ns / 2));
         if is_empty && is_due { self.take_again(link, limit, handler) } else { Ok(()) }
     }
+}
+
+impl Queue for StreamAtLeastOnce {
+    const GIVES_BACK: bool = true;
+
+    fn name(&self) -> &str {
+        self.consumer.queue()
+    }
+
+    fn resume(&mut self, link: &mut Link, has_kept_all: bool) -> Result<bool, ServerError> {
+        // A server that has come back may have given them to others, and what was said last may not have come.
+        self.sure = None;
+        self.consumer.join(link)?;
+        if !has_kept_all {
+            self.return_kept(link)?;
+        }
+        Ok(self.consumer.has_changed())
+    }
+
+    fn forget(&mut self) {
+        self.consumer.forget();
+    }
+
+    fn take(&mut self, link: &mut Link, limit: usize, handler: &mut dyn FnMut(Pulled<'_>)) -> Result<(), ServerError> {
+        self.take_some(link, limit, handler)?;
+        self.consumer.check(link)
+    }
 
     fn sleep(&mut self, link: &mut Link, timeout: Duration) -> Result<(), ServerError> {
         if self.kept.is_some() {
@@ -255,7 +280,8 @@ impl Queue for StreamAtLeastOnce {
         let kept = &mut self.kept;
         link.answer(timeout + TIMEOUT, |items| {
             read_reply(items, &mut |entry| *kept = Some((before, entry.id, entry.whole().into_owned())))
-        })
+        })?;
+        self.consumer.check(link)
     }
 
     fn is_holding(&self) -> bool {
@@ -265,10 +291,9 @@ impl Queue for StreamAtLeastOnce {
     fn acknowledge(&mut self, link: &mut Link) -> Result<(), ServerError> {
         let mut others = 0;
         for ids in self.held.ids().chunks(MOST_IDS) {
-            if self.is_sure() && self.consumer.acknowledge_own(link, ids)? == ids.len() {
-                // It took so long that others may have had them first.
-                others += if self.is_sure() { 0 } else { ids.len() };
-            } else {
+            // What is done comes to nobody again, however long it took.
+            let is_done = self.is_sure() && self.consumer.acknowledge_own(link, ids)? == ids.len();
+            if !is_done {
                 others += self.consumer.acknowledge(link, ids)?;
             }
         }
@@ -291,5 +316,31 @@ impl Queue for StreamAtLeastOnce {
             link.tell(&self.consumer.giving_back(ids))?;
         }
         self.consumer.leave(link)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tickpath_bus_api::Delivery;
+
+    use super::*;
+
+    #[test]
+    fn nobody_is_sure_of_what_others_may_claim_at_once() {
+        let clock = HostClock::get().unwrap();
+        let puller = |silence_ns| {
+            let config = QueueConfig { silence_ns, ..QueueConfig::new(Delivery::AtLeastOnce) };
+            StreamAtLeastOnce::new("orders", &config, clock)
+        };
+        // What the server takes for a millisecond may be over at once.
+        for silence_ns in [0, 1, 1_000_000, ROUNDED_NS] {
+            let mut hasty = puller(silence_ns);
+            hasty.begin();
+            assert!(!hasty.is_sure(), "{silence_ns}");
+        }
+        let mut patient = puller(3_600_000_000_000);
+        assert!(!patient.is_sure(), "it has asked for nothing");
+        patient.begin();
+        assert!(patient.is_sure());
     }
 }

@@ -44,8 +44,13 @@ impl Queue for StreamAtMostOnce {
         self.consumer.queue()
     }
 
-    fn resume(&mut self, link: &mut Link, _has_kept_all: bool) -> Result<(), ServerError> {
-        self.consumer.join(link)
+    fn resume(&mut self, link: &mut Link, _has_kept_all: bool) -> Result<bool, ServerError> {
+        self.consumer.join(link)?;
+        Ok(self.consumer.has_changed())
+    }
+
+    fn forget(&mut self) {
+        self.consumer.forget();
     }
 
     fn take(&mut self, link: &mut Link, limit: usize, handler: &mut dyn FnMut(Pulled<'_>)) -> Result<(), ServerError> {
@@ -71,7 +76,8 @@ impl Queue for StreamAtMostOnce {
             })
         })?;
         self.delete(link, &ids)?;
-        outcome
+        outcome?;
+        self.consumer.check(link)
     }
 
     fn sleep(&mut self, link: &mut Link, timeout: Duration) -> Result<(), ServerError> {
@@ -91,7 +97,8 @@ impl Queue for StreamAtMostOnce {
                 *kept = Some(bytes);
             })
         })?;
-        self.delete(link, &ids)
+        self.delete(link, &ids)?;
+        self.consumer.check(link)
     }
 
     fn is_holding(&self) -> bool {

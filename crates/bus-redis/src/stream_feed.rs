@@ -5,22 +5,52 @@
 //! trimmed before they were read the server's count tells it. That is asked in front of each question where some are gone
 //! already, and as soon as an entry has come whose publisher does not count, or entries have been missed; and once before the
 //! first message of a publisher that has not been seen, for one that ended before may have lost its last messages.
+//!
+//! All that leaves out what comes and goes while nothing of it reaches the reader: a burst of somebody that is trimmed whole.
+//! Then all before it is gone, too, and the stream has fewer entries than were read. So a question ends after a second, and
+//! once a second the length is asked for in front of one, which costs the server next to nothing. Only where it is too small
+//! the count follows with the question that is due a second later:
+//!
+//! ```text
+//!   XREAD BLOCK 1000 …       ──>
+//!   nothing, for a second    <──
+//!   XLEN, XREAD BLOCK 1000 … ──>     0: what was read is gone, and perhaps more
+//!   0, and again nothing     <──
+//!   XINFO, XREAD …           ──>     20 were ever added, and 15 were read: 5 are missed
+//! ```
+//! Such a loss is told within three seconds, and so perhaps behind what followed. A server before version 7 has no count:
+//! there it is told as one that nobody can count, and only if nothing follows until the reader asks. An answer without an
+//! entry, which servers before 7.2 give where some came and went at once, is such a loss, too.
 
 use std::collections::HashSet;
 use std::time::Duration;
 
 use tickpath_bus_api::{Event, Foreign, Gap, OriginTracker, Start, wire};
+use tickpath_clock::HostClock;
 
 use crate::error::ServerError;
 use crate::info::Run;
 use crate::link::Link;
+use crate::moment::Moment;
 use crate::resp::{self, Item, Items};
 use crate::server::Server;
-use crate::stream::{Entry, Extent, Id, ask_extent, extent, has_entry, read_extent};
+use crate::stream::{Entry, Extent, Id, ask_extent, ask_length, extent, has_entry, read_extent};
 use crate::stream_progress::{Found, Progress};
 
 /// The most entries in one answer.
 const MOST_ENTRIES: &str = "64";
+
+/// How long a question waits for something to come, in milliseconds.
+const QUESTION_MS: &str = "1000";
+
+/// That of a reader who looks rarely: it has no end. What comes behind the end of a question he would find one look later.
+const ENDLESS_MS: &str = "0";
+
+/// Who has not looked for so long looks rarely, in nanoseconds.
+const RARELY_NS: u64 = 900_000_000;
+
+/// How often the stream's length is asked for, in nanoseconds: with each question that ends without an answer.
+const LOOK_NS: u64 = 900_000_000;
 
 /// The most publishers that are known by name; beyond that they are learned anew.
 const MOST_PUBLISHERS: usize = 1024;
@@ -33,17 +63,48 @@ pub(crate) struct Feed {
     left: usize,
     /// These entries come again, behind the server's count.
     is_stale: bool,
-    /// The server's count is still to come.
-    is_counting: bool,
+    /// What is still to come in front of them.
+    ahead: Ahead,
+    /// When the reader asked, found nothing or slept last.
+    seen: Moment,
+    /// When he asked last for the stream's length or the server's count.
+    looked: Moment,
     need: Need,
+}
+
+/// What is asked for in front of a question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ahead {
+    Nothing,
+    /// How many entries the stream has.
+    Length,
+    /// The server's count: that is needed.
+    Count,
+    /// The server's count: the length is too small.
+    SuspectCount,
+}
+
+/// Why the next entries are asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Why {
+    /// Those before have come.
+    Next,
+    /// None came for so long.
+    Again,
+    /// The server's count is needed first.
+    Counting,
 }
 
 /// When the server's count is needed.
 struct Need {
-    /// With each question.
+    /// Behind each answer.
     always: bool,
     /// The answer that is coming in was counted for.
     is_met: bool,
+    /// Some entries may be gone that were not read, by the length: the count is asked for when it is time for a look.
+    is_suspected: bool,
+    /// How many entries were gone when it was known last whether that was a loss; none if the server does not count.
+    gone: Option<u64>,
     /// Publishers whose messages have come.
     publishers: HashSet<u64>,
 }
@@ -59,7 +120,7 @@ impl Feed {
             (Start::Now, Some(extent)) => (extent.last, extent.added),
             (Start::Oldest | Start::Sequence(_) | Start::After(_), Some(extent)) => (Id::START, extent.gone()),
         };
-        Self::asking(link, topic, Progress::begin(place, read, run), extent)
+        Self::asking(link, topic, Progress::begin(place, read, run), extent, server.clock())
     }
 
     /// Connects again, and goes on behind the last entry that came, wherever that is possible.
@@ -73,28 +134,55 @@ impl Feed {
         };
         let extent = extent(&mut link, topic)?;
         let progress = before.resumed(Found { run, extent, has_place, has_furthest });
-        Self::asking(link, topic, progress, extent)
+        Self::asking(link, topic, progress, extent, server.clock())
     }
 
-    fn asking(link: Link, topic: &str, progress: Progress, now: Option<Extent>) -> Result<Self, ServerError> {
-        let always = now.is_some_and(|now| now.is_trimmed());
-        let need = Need { always, is_met: false, publishers: HashSet::new() };
-        let mut feed = Self { link, progress, left: 0, is_stale: false, is_counting: false, need };
-        feed.ask(topic, false)?;
+    fn asking(
+        link: Link,
+        topic: &str,
+        progress: Progress,
+        extent: Option<Extent>,
+        clock: HostClock,
+    ) -> Result<Self, ServerError> {
+        let now = Moment::now(clock);
+        let need = Need {
+            always: extent.is_some_and(|extent| extent.is_trimmed()),
+            is_met: false,
+            is_suspected: false,
+            gone: extent.map_or(Some(0), |extent| extent.gone()),
+            publishers: HashSet::new(),
+        };
+        let (seen, looked, ahead) = (now, now, Ahead::Nothing);
+        let mut feed = Self { link, progress, left: 0, is_stale: false, ahead, seen, looked, need };
+        feed.ask(topic, Why::Next)?;
         // Its count is known from just now.
         feed.need.is_met = true;
         Ok(feed)
     }
 
-    fn ask(&mut self, topic: &str, counts: bool) -> Result<(), ServerError> {
+    fn ask(&mut self, topic: &str, why: Why) -> Result<(), ServerError> {
         let place = self.progress.place().to_string();
         let mut commands = Vec::with_capacity(192 + 2 * topic.len());
         self.need.is_met = false;
-        self.is_counting = counts || self.need.always;
-        if self.is_counting {
-            ask_extent(&mut commands, topic);
+        let is_due = self.looked.is_past(LOOK_NS);
+        self.ahead = match why {
+            Why::Counting => Ahead::Count,
+            Why::Next if self.need.always => Ahead::Count,
+            Why::Next | Why::Again if !is_due => Ahead::Nothing,
+            Why::Next | Why::Again if self.need.is_suspected => Ahead::SuspectCount,
+            Why::Next | Why::Again => Ahead::Length,
+        };
+        let question = if self.seen.is_past(RARELY_NS) { ENDLESS_MS } else { QUESTION_MS };
+        self.seen = self.seen.restarted();
+        if self.ahead != Ahead::Nothing {
+            self.looked = self.seen;
         }
-        resp::command(&mut commands, &["XREAD", "COUNT", MOST_ENTRIES, "BLOCK", "0", "STREAMS", topic, &place]);
+        match self.ahead {
+            Ahead::Nothing => {}
+            Ahead::Length => ask_length(&mut commands, topic),
+            Ahead::Count | Ahead::SuspectCount => ask_extent(&mut commands, topic),
+        }
+        resp::command(&mut commands, &["XREAD", "COUNT", MOST_ENTRIES, "BLOCK", question, "STREAMS", topic, &place]);
         self.link.send(&commands)
     }
 
@@ -129,7 +217,7 @@ impl Feed {
                     }
                     Handed::Uncounted => {
                         self.is_stale = true;
-                        self.ask(topic, true)?;
+                        self.ask(topic, Why::Counting)?;
                         continue;
                     }
                 }
@@ -137,7 +225,7 @@ impl Feed {
             self.link.consume(length);
             self.left -= 1;
             if self.left == 0 && !std::mem::take(&mut self.is_stale) {
-                self.ask(topic, false)?;
+                self.ask(topic, Why::Next)?;
             }
         }
         Ok(())
@@ -146,8 +234,8 @@ impl Feed {
     /// True if an answer is coming in, or there is something to tell before it.
     fn has_more(&mut self, topic: &str) -> Result<bool, ServerError> {
         while self.left == 0 && !self.progress.has_gap() {
-            if self.is_counting {
-                if !self.has_counted()? {
+            if self.ahead != Ahead::Nothing {
+                if !self.has_looked()? {
                     return Ok(false);
                 }
                 continue;
@@ -155,13 +243,17 @@ impl Feed {
             match self.link.entries()? {
                 Some((entries, bytes)) => {
                     self.link.consume(bytes);
-                    self.left = entries;
-                    if entries == 0 {
-                        self.ask(topic, false)?;
+                    self.left = entries.unwrap_or(0);
+                    match entries {
+                        // Some were there, and are not.
+                        Some(0) => self.ask(topic, Why::Counting)?,
+                        Some(_) => {}
+                        None => self.ask(topic, Why::Again)?,
                     }
                 }
                 None => {
                     if !self.link.receive()? {
+                        self.seen = self.seen.restarted();
                         return Ok(false);
                     }
                 }
@@ -170,24 +262,28 @@ impl Feed {
         Ok(true)
     }
 
-    /// True when the server's count has come, and what is missed is known.
+    /// True when what was asked for in front of the question has come, and what is missed is known, or may be.
     #[cold]
-    fn has_counted(&mut self) -> Result<bool, ServerError> {
+    fn has_looked(&mut self) -> Result<bool, ServerError> {
         let Some(length) = self.entry_length()? else { return Ok(false) };
         let mut items = Items::of(self.link.reply(length));
+        let ahead = std::mem::replace(&mut self.ahead, Ahead::Nothing);
+        if ahead == Ahead::Length {
+            // Who may not ask for it goes without, and what else is refused the question itself is refused, too.
+            let entries =
+                if let Some(Item::Integer(entries)) = items.item()? { u64::try_from(entries).ok() } else { None };
+            self.link.consume(length);
+            self.need.is_suspected = entries.is_some_and(|entries| self.progress.may_lack(entries, self.need.gone));
+            return Ok(true);
+        }
         let counted = match items.clone().item()? {
             Some(Item::Error(line)) => Err(self.link.refusal(line)),
             _ => Ok(read_extent(&mut items)?),
         };
         self.link.consume(length);
-        (self.is_counting, self.need.is_met) = (false, true);
+        (self.need.is_met, self.need.is_suspected) = (true, false);
         match counted {
-            Ok(now) => {
-                self.progress.count(&now).map_err(|_anew| ServerError::Anew)?;
-                // Somebody trims, perhaps what is not read yet.
-                self.need.always |= now.is_trimmed() || self.progress.has_gap();
-                Ok(true)
-            }
+            Ok(now) => self.count(&now, ahead == Ahead::Count).map(|()| true),
             Err(ServerError::Refused(line)) if line.contains("no such key") => match self.progress.place() {
                 // There never was one.
                 Id::START => Ok(true),
@@ -195,6 +291,18 @@ impl Feed {
             },
             Err(e) => Err(e),
         }
+    }
+
+    /// The server's count has come, because it was needed, or because the length was too small.
+    fn count(&mut self, now: &Extent, was_needed: bool) -> Result<(), ServerError> {
+        self.progress.count(now).map_err(|_anew| ServerError::Anew)?;
+        // Somebody trims, perhaps what is not read yet. A reader who has lost nothing need not ask for it more often.
+        self.need.always |= self.progress.has_gap() || was_needed && now.is_trimmed();
+        if now.tells(self.progress.place()) {
+            self.need.gone = now.gone();
+        }
+        self.need.is_suspected = self.progress.may_lack(now.length, self.need.gone);
+        Ok(())
     }
 
     /// How many bytes the next entry of the answer has; none if it has not come.
@@ -213,11 +321,13 @@ impl Feed {
     pub fn sleep(&mut self, timeout: Duration) -> Result<(), ServerError> {
         let has_more = match self.left {
             _ if self.progress.has_gap() => true,
-            0 if !self.is_counting => self.link.entries()?.is_some(),
+            0 if self.ahead == Ahead::Nothing => self.link.entries()?.is_some(),
             _ => self.link.length()?.is_some(),
         };
         if !has_more && !timeout.is_zero() {
             self.link.receive_within(timeout)?;
+            // He looks as soon as something comes.
+            self.seen = self.seen.restarted();
         }
         Ok(())
     }

@@ -9,6 +9,10 @@
 //! The server counts how often it gave an entry to a consumer. What is given back is pending with a consumer that is
 //! nobody's, and idle for a year, so that whoever looks claims it. A script that begins with a write which is allowed on a
 //! server whose memory is full, and which changes nothing, may do there what else is refused: so a full one can be emptied.
+//!
+//! Somebody may remove the stream, and another puller make it anew before this one asks. So whoever makes the group makes a
+//! second one beside it, which nobody reads, with a name of chance. It is gone with the stream; once a second each puller
+//! looks whether it is there.
 
 use std::num::NonZeroU32;
 use std::sync::LazyLock;
@@ -19,6 +23,7 @@ use tickpath_clock::HostClock;
 use crate::error::ServerError;
 use crate::link::Link;
 use crate::list_at_least_once::OURS;
+use crate::moment::Moment;
 use crate::puller::{milliseconds, unique_id};
 use crate::resp::{self, Items, Malformed};
 use crate::server::TIMEOUT;
@@ -33,21 +38,38 @@ const NOBODY: &str = "nobody";
 /// A year: what nobody holds any more is marked as idle for so long, and whoever comes can claim it.
 const LONG_IDLE_MS: &str = "31536000000";
 
-/// Makes a group on a server whose memory is full. Key: stream. Argument: group.
-const CREATE_ON_FULL: &str = "
-redis.call('XDEL', KEYS[1], '0-0')
-return redis.pcall('XGROUP', 'CREATE', KEYS[1], ARGV[1], '0', 'MKSTREAM')";
+/// The same in nanoseconds: a longer silence would keep what was given back from everybody.
+const LONGEST_SILENCE_NS: u64 = 31_536_000_000_000_000;
 
-/// Deletes consumers that hold nothing, and have been idle for so long.
-/// Key: stream. Arguments: group, silence in ms.
-const TIDY: &str = "
+/// What the name of the group begins with that tells a stream from any other of its name.
+const MARK: &str = "tickpath~";
+
+/// How often a puller looks whether that is there, in nanoseconds.
+const CHECK_NS: u64 = 1_000_000_000;
+
+/// Makes the group if it is not there, and its mark with it; a mark without it is an older one's. Then deletes consumers that
+/// hold nothing, and have been idle for so long. Gives the mark.
+/// Key: stream. Arguments: group, silence in ms, what a mark begins with, and what a new one goes on with.
+const JOIN: &str = "
 redis.call('XDEL', KEYS[1], '0-0')
+local made = redis.pcall('XGROUP', 'CREATE', KEYS[1], ARGV[1], '0', 'MKSTREAM')
+if made.err and not string.find(made.err, 'BUSYGROUP', 1, true) then return made end
+local mark
+for _, group in ipairs(redis.call('XINFO', 'GROUPS', KEYS[1])) do
+  if string.sub(group[2], 1, #ARGV[3]) == ARGV[3] then
+    if made.err then mark = group[2] else redis.call('XGROUP', 'DESTROY', KEYS[1], group[2]) end
+  end
+end
+if not mark then
+  mark = ARGV[3] .. ARGV[4]
+  redis.call('XGROUP', 'CREATE', KEYS[1], mark, '0')
+end
 for _, consumer in ipairs(redis.call('XINFO', 'CONSUMERS', KEYS[1], ARGV[1])) do
   if consumer[4] == 0 and consumer[6] > tonumber(ARGV[2]) then
     redis.call('XGROUP', 'DELCONSUMER', KEYS[1], ARGV[1], consumer[2])
   end
 end
-return 0";
+return mark";
 
 /// Deletes a consumer if it holds nothing. Key: stream. Arguments: group, consumer.
 const LEAVE: &str = "
@@ -82,16 +104,17 @@ for at = 3, is_gone and 0 or #ARGV do
 end
 ";
 
-/// Behind [`STILL_OURS`]: they are done with. What is deleted comes to nobody. Gives how many others have, or were
-/// removed.
+/// Behind [`STILL_OURS`]: they are done with. What is deleted comes to nobody. Before what is given: how many others have, or
+/// were removed, and how many are not there at all.
 const ACKNOWLEDGE: &str = "
 if is_gone then return #ARGV - 2 end
-if #nobodys > 0 then redis.call('XDEL', KEYS[1], unpack(nobodys)) end
+local lacking = #nobodys
+if lacking > 0 then lacking = lacking - redis.call('XDEL', KEYS[1], unpack(nobodys)) end
 if #ids > 0 then
   redis.call('XDEL', KEYS[1], unpack(ids))
   redis.call('XACK', KEYS[1], ARGV[1], unpack(ids))
 end
-return others";
+return ";
 
 /// Behind [`STILL_OURS`]: restarts their idle time.
 const HOLD: &str = "
@@ -100,8 +123,9 @@ ids[#ids + 1] = 'JUSTID'
 redis.call('XCLAIM', KEYS[1], ARGV[1], ARGV[2], 0, unpack(ids))
 return 0";
 
-/// Gives a consumer the entries that have been idle for so long, and the stream of dead letters those of them that were
-/// delivered too often. Tells where the next look goes on, how often each entry was delivered, and the entries.
+/// Gives a consumer the entries that have been idle for so long, and for as long as anybody may be silent who holds some,
+/// which his name ends with. Gives the stream of dead letters those of them that were delivered too often. Tells where the
+/// next look goes on, how often each entry was delivered, and the entries.
 /// Keys: stream, that of dead letters. Arguments: group, consumer, silence in ms, the first id, limit, whether those of
 /// others are taken, too, our field, the most deliveries or 0.
 const CLAIM: &str = "
@@ -119,7 +143,15 @@ local function is_message(fields)
   end
   return ARGV[6] == '1' or ours(message)
 end
-local claimed = redis.pcall('XAUTOCLAIM', KEYS[1], ARGV[1], ARGV[2], ARGV[3], ARGV[4], 'COUNT', ARGV[5])
+local pending = redis.pcall('XPENDING', KEYS[1], ARGV[1])
+if pending.err then return pending end
+if pending[1] == 0 then return {'0-0', {}, {}} end
+local silence = tonumber(ARGV[3])
+for _, consumer in ipairs(pending[4]) do
+  silence = math.max(silence, tonumber(string.match(consumer[1], '~(%d+)$')) or 0)
+end
+silence = string.format('%.0f', silence)
+local claimed = redis.pcall('XAUTOCLAIM', KEYS[1], ARGV[1], ARGV[2], silence, ARGV[4], 'COUNT', ARGV[5])
 if claimed.err then return claimed end
 local counts, entries = {}, {}
 for _, entry in ipairs(claimed[2]) do
@@ -140,7 +172,8 @@ return {claimed[1], counts, entries}";
 
 /// The scripts with what they call, each put together once.
 static SCRIPTS: LazyLock<Scripts> = LazyLock::new(|| Scripts {
-    acknowledge: format!("{STILL_OURS}{ACKNOWLEDGE}"),
+    acknowledge: format!("{STILL_OURS}{ACKNOWLEDGE}others"),
+    acknowledge_limited: format!("{STILL_OURS}{ACKNOWLEDGE}others + lacking"),
     hold: format!("{STILL_OURS}{HOLD}"),
     give_back: give_back("'JUSTID'"),
     give_back_unseen: give_back("'RETRYCOUNT', 0, 'JUSTID'"),
@@ -150,6 +183,7 @@ static SCRIPTS: LazyLock<Scripts> = LazyLock::new(|| Scripts {
 /// Whole scripts.
 struct Scripts {
     acknowledge: String,
+    acknowledge_limited: String,
     hold: String,
     give_back: String,
     give_back_unseen: String,
@@ -186,12 +220,21 @@ return redis.call('XLEN', KEYS[1])";
 /// One puller in the group.
 pub(crate) struct Consumer {
     queue: String,
+    /// With the silence behind a `~`, by which others know how long that is.
     id: String,
+    /// In milliseconds.
     silence: String,
     /// Entries of others are taken, too.
     takes_all: bool,
     /// How often an entry is delivered, and the stream that it goes to then.
     dead: Option<(NonZeroU32, String)>,
+    /// What tells the stream that was joined from any other; none if that does not count.
+    mark: Option<Vec<u8>>,
+    /// It was another one when it was joined anew, and nobody has been told yet.
+    is_another: bool,
+    /// When the mark was seen last.
+    checked: Moment,
+    clock: HostClock,
 }
 
 /// How many messages nobody has taken.
@@ -203,12 +246,17 @@ pub(crate) fn count_waiting(link: &mut Link, queue: &str) -> Result<u64, ServerE
 impl Consumer {
     /// Of the queue of this name.
     pub fn new(queue: &str, config: &QueueConfig, clock: HostClock) -> Self {
+        let silence = milliseconds(config.silence_ns.min(LONGEST_SILENCE_NS));
         Self {
             queue: queue.to_owned(),
-            id: unique_id(clock),
-            silence: milliseconds(config.silence_ns),
+            id: format!("{}~{silence}", unique_id(clock)),
+            silence,
             takes_all: config.foreign.is_some(),
             dead: config.most_deliveries.map(|most| (most, dead_letter_queue(queue))),
+            mark: None,
+            is_another: false,
+            checked: Moment::now(clock),
+            clock,
         }
     }
 
@@ -218,19 +266,38 @@ impl Consumer {
     }
 
     /// Makes the group if it is not there; it begins with the oldest entry.
-    pub fn join(&self, link: &mut Link) -> Result<(), ServerError> {
-        let create = ["XGROUP", "CREATE", self.queue.as_str(), GROUP, "0", "MKSTREAM"];
-        let on_full = ["EVAL", CREATE_ON_FULL, "1", self.queue.as_str(), GROUP];
-        let made = match link.ask(&create, is_status) {
-            Err(ServerError::Full(_)) => link.ask(&on_full, is_status),
-            made => made,
-        };
-        match made {
-            Err(ServerError::Refused(line)) if line.starts_with("BUSYGROUP") => {}
-            made => made?,
-        }
-        link.ask(&["EVAL", TIDY, "1", &self.queue, GROUP, &self.silence], |items| items.integer())?;
+    pub fn join(&mut self, link: &mut Link) -> Result<(), ServerError> {
+        let new = unique_id(self.clock);
+        let join = ["EVAL", JOIN, "1", self.queue.as_str(), GROUP, self.silence.as_str(), MARK, new.as_str()];
+        let mark = link.ask(&join, |items| Ok(items.bulk()?.to_vec()))?;
+        self.is_another |= self.mark.as_ref().is_some_and(|before| *before != mark);
+        (self.mark, self.checked) = (Some(mark), self.checked.restarted());
         Ok(())
+    }
+
+    /// Looks, once a second, whether the stream is the one that was joined; an error if it is not. To be called behind what
+    /// was asked for, whose answer may be all that comes for long.
+    pub fn check(&mut self, link: &mut Link) -> Result<(), ServerError> {
+        let Some(mark) = self.mark.as_ref().filter(|_| self.checked.is_past(CHECK_NS)) else { return Ok(()) };
+        self.checked = self.checked.restarted();
+        match link.ask(&["XINFO", "GROUPS", &self.queue], |items| has_group(items, mark)) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(ServerError::NoQueue("another one has its name by now".to_owned())),
+            Err(ServerError::Refused(line)) if line.contains("no such key") => Err(ServerError::NoQueue(line)),
+            // Nothing was taken out by that.
+            Err(e) if e.is_silence() => Err(ServerError::NotNow(e.to_string())),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// Whether another stream was joined than before; once.
+    pub fn has_changed(&mut self) -> bool {
+        std::mem::take(&mut self.is_another)
+    }
+
+    /// The stream that is joined next may be any: that is told already.
+    pub fn forget(&mut self) {
+        (self.mark, self.is_another) = (None, false);
     }
 
     /// Asks for entries that nobody has had. The answer is for [`read_reply`](crate::stream::read_reply).
@@ -286,14 +353,16 @@ impl Consumer {
         self.on_ours(&SCRIPTS.give_back_unseen, &[id])
     }
 
-    /// Says that entries are done with, but for those that others have by now; gives how many these are.
+    /// Says that entries are done with, but for those that others have by now; gives how many these are. What is not there at
+    /// all others are done with, or this puller, whose answer got lost; or it has become a dead letter, where there are some.
     pub fn acknowledge(&self, link: &mut Link, ids: &[Id]) -> Result<usize, ServerError> {
-        link.send(&self.on_ours(&SCRIPTS.acknowledge, ids))?;
+        let script = if self.dead.is_some() { &SCRIPTS.acknowledge_limited } else { &SCRIPTS.acknowledge };
+        link.send(&self.on_ours(script, ids))?;
         counted(link)
     }
 
-    /// Says that entries are done with, whoever has them; gives how many somebody had. That is all that a server need do
-    /// where nobody else can have them, and for one entry takes it a fifth of the time.
+    /// Says that entries are done with, whoever has them; gives how many somebody had, which come to nobody any more. That is
+    /// all that a server need do where nobody else can have them, and for one entry takes it a fifth of the time.
     pub fn acknowledge_own(&self, link: &mut Link, ids: &[Id]) -> Result<usize, ServerError> {
         let acknowledging = on_entries(&["XACK", &self.queue, GROUP], ids);
         // What is deleted comes to nobody, also if the second command gets lost.
@@ -345,6 +414,17 @@ fn packed(parts: &[&str]) -> Vec<u8> {
     command
 }
 
-fn is_status(items: &mut Items<'_>) -> Result<(), Malformed> {
-    items.status().map(|_| ())
+/// Reads whether a stream has a group of this name.
+fn has_group(items: &mut Items<'_>, name: &[u8]) -> Result<bool, Malformed> {
+    let mut is_there = false;
+    for _ in 0..items.array()? {
+        for _ in 0..items.array()? / 2 {
+            if items.bulk()? == b"name" {
+                is_there |= items.bulk()? == name;
+            } else {
+                items.skip()?;
+            }
+        }
+    }
+    Ok(is_there)
 }

@@ -145,6 +145,12 @@ impl Progress {
         self.doubtful = self.doubtful.saturating_add(missed);
     }
 
+    /// Whether a stream that has so many entries by now may have lost some that were not read. So many were gone before, if
+    /// the server counts.
+    pub fn may_lack(&self, length: u64, gone: Option<u64>) -> bool {
+        length == 0 || gone.is_some_and(|gone| length < self.surely_read().saturating_sub(gone))
+    }
+
     /// Compares with the server's count, while the connection holds.
     pub fn count(&mut self, now: &Extent) -> Result<(), Anew> {
         // Where all up to the place is gone, that is at least as much as was read.
@@ -237,6 +243,12 @@ impl Progress {
                 }
             }
             (Some(added), _) if is_all => (self.read, self.doubtful) = (Some(added), 0),
+            // A server that does not count has had some behind the place, or in a stream that was not there, and has none.
+            (None, read) if now.first.is_none() && now.last > self.place => {
+                if read.is_some() || self.place != Id::START {
+                    self.stand(now.last, None);
+                }
+            }
             _ => {}
         }
     }
@@ -361,6 +373,42 @@ mod tests {
         for (now, gap) in [(stream(15, 20, 14), Gap::Reconnected), (stream(17, 20, 16), Gap::Missed(2))] {
             assert_eq!(reader.count(&now), Ok(()));
             assert_eq!(reader.take_gap(), Some(gap));
+        }
+    }
+
+    #[test]
+    fn what_may_be_gone_unread_shows_in_the_length() {
+        let reader = progress(10, 10, 0);
+        for (length, gone, may_lack) in [
+            (10, Some(0), false),
+            (30, Some(0), false),
+            (9, Some(0), true),
+            (6, Some(4), false),
+            (5, Some(4), true),
+            (0, Some(10), true),
+            (1, Some(10), false),
+            (5, None, false),
+            (0, None, true),
+        ] {
+            assert_eq!(reader.may_lack(length, gone), may_lack, "{length} are there, {gone:?} were gone");
+        }
+        assert!(!progress(10, UNKNOWN, 0).may_lack(1, Some(4)));
+    }
+
+    #[test]
+    fn of_a_server_that_does_not_count_an_end_that_moved_is_a_loss_where_nothing_is_there() {
+        let none = |last| Extent { first: None, last: Id::new(last, 0), length: 0, added: None, deleted: Id::START };
+        for (place, read, last, expected) in [
+            (10, 10, 15, (15, None, Some(Gap::Reconnected))),
+            (10, UNKNOWN, 15, (15, None, Some(Gap::Reconnected))),
+            (10, 10, 10, (10, Some(10), None)),
+            // It was not there, and it was there and empty.
+            (0, 0, 15, (15, None, Some(Gap::Reconnected))),
+            (0, UNKNOWN, 15, (0, None, None)),
+        ] {
+            let mut reader = progress(place, read, 0);
+            assert_eq!(reader.count(&none(last)), Ok(()));
+            assert_eq!(state(&reader), expected, "{read} read up to {place}, and the end is {last}");
         }
     }
 

@@ -1,12 +1,12 @@
 //! Receives one stream.
 //!
 //! ```text
-//!   XREAD BLOCK 0 … behind id 5 ──>  server: sleeps with the question until there is something
-//!   6, 7, 8                     <──
-//!   XREAD BLOCK 0 … behind id 8 ──>
+//!   XREAD BLOCK 1000 … behind id 5 ──>  server: sleeps with the question until there is something, or for a second
+//!   6, 7, 8                        <──
+//!   XREAD BLOCK 1000 … behind id 8 ──>
 //! ```
 //! So one question is always out, its answer comes the moment that something is published, and looking for it costs
-//! no more than with publish and subscribe.
+//! no more than with publish and subscribe. That it ends is for losses that nobody would see else (see `stream_feed`).
 
 use std::sync::Arc;
 use std::time::Duration;

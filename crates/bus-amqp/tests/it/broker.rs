@@ -1,6 +1,6 @@
 //! The broker that the tests run against, and what somebody else sends to it.
 
-use lapin::options::{BasicPublishOptions, ConfirmSelectOptions, ExchangeDeclareOptions};
+use lapin::options::{BasicPublishOptions, ConfirmSelectOptions, ExchangeDeclareOptions, QueueDeclareOptions};
 use lapin::types::FieldTable;
 use lapin::{BasicProperties, Channel, Connection as Client, ConnectionProperties, ExchangeKind};
 use tickpath_bus_amqp::AmqpBus;
@@ -137,6 +137,17 @@ pub fn declare_foreign(exchange: &str, kind: ExchangeKind) {
         let options = ExchangeDeclareOptions::default();
         channel.exchange_declare(exchange.into(), kind, options, FieldTable::default()).await.unwrap();
     });
+}
+
+/// How many consumers a queue has that is there.
+pub fn consumers(queue: &str) -> u32 {
+    let mut count = 0;
+    as_somebody_else(async |channel: &Channel| {
+        let options = QueueDeclareOptions { passive: true, ..QueueDeclareOptions::default() };
+        let found = channel.queue_declare(queue.into(), options, FieldTable::default()).await.unwrap();
+        count = found.consumer_count();
+    });
+    count
 }
 
 /// Does this with another client, to the end.

@@ -7,7 +7,7 @@ use tickpath_bus_api::{Connection, Delivery, Event, Gap, Puller, ReceiveError, S
 use tickpath_clock::{Clock, HostClock, Wait};
 
 use crate::broker::{
-    Scratch, declare_foreign, publish_fleeting, publish_foreign, publisher, puller, pusher, subscriber,
+    Scratch, consumers, declare_foreign, publish_fleeting, publish_foreign, publisher, puller, pusher, subscriber,
 };
 use crate::fallen::until_news;
 use crate::relay::Mode;
@@ -84,6 +84,30 @@ fn a_subscriber_that_cannot_come_back_tries_again_more_and_more_rarely() {
 }
 
 #[test]
+fn a_broker_that_lets_in_and_then_drops_is_not_stormed() {
+    const DROPS: u64 = 4;
+    let scratch = Scratch::new("fleeting");
+    let (relay, bus) = relayed();
+    let (mut subscriber, mut puller) =
+        (subscriber(&bus, &scratch.name, Wait::Block), puller(&bus, &scratch.name, Delivery::AtLeastOnce));
+    let clock = HostClock::get().unwrap();
+    let began = clock.ticks();
+    for drops in 1..=DROPS {
+        relay.cut();
+        until(|| {
+            subscriber.poll(8, &mut |event| assert!(matches!(event, Event::Gap(Gap::Reconnected)))).unwrap();
+            puller.pull(8, &mut |pulled| panic!("{pulled:?} from nowhere")).unwrap();
+            [subscriber.reconnects(), puller.reconnects()] == [Some(drops); 2]
+        });
+    }
+    // The pauses behind the first one are at least 100, 200 and 400 ms.
+    let taken_ns = clock.ns_between(began, clock.ticks());
+    assert!(taken_ns >= 700_000_000, "{DROPS} connections within {taken_ns} ns");
+    publisher(&scratch.bus, &scratch.name).publish(1, KIND, b"after").unwrap();
+    assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(1, b"after"));
+}
+
+#[test]
 fn a_queue_that_was_removed_and_made_anew_by_a_pusher_is_told_to_each_puller() {
     let scratch = Scratch::new("anew");
     let (relay, bus) = relayed();
@@ -117,6 +141,36 @@ fn a_queue_that_was_removed_and_made_anew_by_a_pusher_is_told_to_each_puller() {
     let mut rest = second;
     let after = pull_stamps(&mut *rest, 1);
     assert_eq!(after[0].0, 3, "it is told once, and pulled from");
+}
+
+#[test]
+fn a_queue_that_was_made_anew_while_its_puller_asked_for_more_ahead_is_told() {
+    // Removed when the broker has heard that the old consumer ends, and before that.
+    for (suffix, mode) in [("anew-between", Mode::Mute), ("anew-before", Mode::Stalled)] {
+        let scratch = Scratch::new(suffix);
+        let (relay, bus) = relayed();
+        let mut pusher = pusher(&scratch.bus, &scratch.name);
+        let mut puller = puller(&bus, &scratch.name, Delivery::AtLeastOnce);
+        // At first four are sent ahead. With the last of them it asks for more.
+        pusher.push_batch(1, KIND, &[&b"before"[..]; 4]).unwrap();
+        scratch.until_waiting(0);
+        assert_eq!(pull_stamps(&mut *puller, 3).len(), 3);
+        // The answer to this comes behind the last one.
+        puller.acknowledge().unwrap();
+        relay.set(mode);
+        assert_eq!(pull_stamps(&mut *puller, 1), [(1, false)], "{suffix}");
+        if mode == Mode::Mute {
+            until(|| consumers(&scratch.name) == 0);
+        }
+        scratch.bus.remove_queue(&scratch.name).unwrap();
+        let error = pusher.push(2, KIND, b"nowhere").unwrap_err();
+        assert!(error.to_string().contains("push again"), "{suffix}: {error}");
+        pusher.push(3, KIND, b"after").unwrap();
+        relay.set(Mode::Open);
+        let news = until_news(&mut *puller);
+        assert!(matches!(&news, ReceiveError::Gone(sentence) if sentence.contains("is gone")), "{suffix}: {news:?}");
+        assert_eq!(pull_stamps(&mut *puller, 1)[0].0, 3, "{suffix}: it is told once, and pulled from");
+    }
 }
 
 #[test]

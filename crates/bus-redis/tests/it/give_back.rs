@@ -169,6 +169,23 @@ fn a_message_that_was_delivered_too_often_goes_to_the_dead_letters_once_and_whol
 }
 
 #[test]
+fn what_has_become_a_dead_letter_is_not_acknowledged() {
+    let bench = Bench::streams();
+    let once = QueueConfig { silence_ns: 200_000_000, ..config(&bench, 1) };
+    let (mut silent, mut other) = (bench.puller_with(&once, Wait::Yield), bench.puller_with(&once, Wait::Block));
+    push(&mut *bench.pusher(), 0..1);
+    assert_eq!(pull_stamps(&mut *silent, 1), [(0, false)]);
+    until(|| {
+        assert_eq!(other.pull(8, &mut |pulled| panic!("{pulled:?}, once more")).unwrap(), 0);
+        other.wait(10_000_000);
+        bench.bus.waiting(&dead_letter_queue(QUEUE)).unwrap() == Some(1)
+    });
+    let told = silent.acknowledge().expect_err("it comes again, as a dead letter");
+    assert!(matches!(&told, ReceiveError::NotAcknowledged(sentence) if sentence.contains("1 messages")), "{told}");
+    silent.acknowledge().expect("it is told once");
+}
+
+#[test]
 fn a_full_server_moves_dead_letters_too() {
     let bench = Bench::streams();
     let mut puller = bench.puller_with(&config(&bench, 1), Wait::Yield);

@@ -14,6 +14,7 @@ mod resume;
 mod secure;
 mod server;
 mod streams;
+mod wire;
 
 use tickpath_bus_api::conformance::run_child;
 use tickpath_bus_api::{ConnectError, Connection};

@@ -1,15 +1,18 @@
 //! What queues lose, or give twice, and that it is told.
 
 use tickpath_bus_api::conformance::{go_on, halt, pull_stamps, until};
-use tickpath_bus_api::{Delivery, ReceiveError};
+use tickpath_bus_api::{Connection, Delivery, QueueConfig, ReceiveError};
+use tickpath_bus_redis::RedisBus;
 use tickpath_clock::{Wait, sleep_ns};
 
-use crate::queues::{Bench, is_gone, next_error, push, stays_empty};
+use crate::queues::{Bench, QUEUE, is_gone, next_error, push, stays_empty};
+use crate::wire::{Fault, Wire};
 
 #[test]
 fn what_is_acknowledged_to_a_server_that_came_back_older_is_done_or_said_not_to_be() {
     for mut bench in Bench::at_least_once() {
-        let (mut pusher, mut puller) = (bench.pusher(), bench.puller(Wait::Block));
+        let brief = QueueConfig { silence_ns: 1_000_000_000, ..bench.config() };
+        let (mut pusher, mut puller) = (bench.pusher(), bench.puller_with(&brief, Wait::Block));
         push(&mut *pusher, 0..4);
         assert_eq!(pull_stamps(&mut *puller, 2), [(0, false), (1, false)], "{bench}");
         bench.server.says(&["SAVE"]).unwrap();
@@ -21,7 +24,7 @@ fn what_is_acknowledged_to_a_server_that_came_back_older_is_done_or_said_not_to_
         let told = next_error(&mut *puller);
         assert!(told.to_string().contains("may come again"), "{bench}: {told}");
         assert!(is_gone(told), "{bench}");
-        let mut other = bench.hasty_puller();
+        let mut other = bench.puller_with(&brief, Wait::Block);
         if bench.way.is_empty() {
             // A list cannot tell them from those that lie in their places now.
             let told = acknowledged.expect_err("they come again");
@@ -132,6 +135,51 @@ fn a_stream_that_was_removed_under_its_puller_is_told_and_acknowledges_nothing()
 }
 
 #[test]
+fn each_puller_of_a_stream_that_was_removed_and_made_anew_is_told_once() {
+    for bench in Bench::all().into_iter().filter(|bench| !bench.way.is_empty()) {
+        let mut pullers = [Wait::Yield, Wait::Block, Wait::Block].map(|wait| bench.puller(wait));
+        pullers.iter_mut().for_each(|puller| stays_empty(&mut **puller));
+        bench.bus.remove_queue(QUEUE).unwrap();
+        // The first one makes it anew before the others ask.
+        assert!(is_gone(next_error(&mut *pullers[0])), "{bench}");
+        until(|| {
+            assert_eq!(pullers[0].pull(8, &mut |pulled| panic!("{pulled:?}")).unwrap(), 0, "{bench}");
+            pullers[0].reconnects() == Some(1)
+        });
+        for puller in &mut pullers[1..] {
+            assert!(is_gone(next_error(&mut **puller)), "{bench}");
+        }
+        let looks = bench.server.calls("xinfo");
+        until(|| {
+            pullers.iter_mut().for_each(|puller| stays_empty(&mut **puller));
+            bench.server.calls("xinfo") >= looks + 9
+        });
+        push(&mut *bench.pusher(), 0..3);
+        let mut came: Vec<(u64, bool)> = pullers.iter_mut().flat_map(|puller| pull_stamps(&mut **puller, 1)).collect();
+        came.sort_unstable();
+        assert_eq!(came, [(0, false), (1, false), (2, false)], "{bench}");
+    }
+}
+
+#[test]
+fn a_stream_that_was_made_anew_while_a_connection_was_lost_is_told_once() {
+    for bench in Bench::all().into_iter().filter(|bench| !bench.way.is_empty()) {
+        let mut puller = bench.puller(Wait::Block);
+        push(&mut *bench.pusher(), 0..1);
+        assert_eq!(pull_stamps(&mut *puller, 1), [(0, false)], "{bench}");
+        puller.acknowledge().unwrap_or_else(|e| panic!("{bench}: {e}"));
+        bench.server.cut_connections();
+        bench.bus.remove_queue(QUEUE).unwrap();
+        drop(bench.puller(Wait::Yield));
+        assert!(is_gone(next_error(&mut *puller)), "{bench}");
+        push(&mut *bench.pusher(), 1..2);
+        assert_eq!(pull_stamps(&mut *puller, 1), [(1, false)], "{bench}");
+        puller.acknowledge().unwrap_or_else(|e| panic!("{bench}: {e}"));
+        stays_empty(&mut *puller);
+    }
+}
+
+#[test]
 fn what_came_to_a_sleeper_that_was_silent_for_too_long_is_nobody_elses() {
     for bench in Bench::at_least_once() {
         let (mut pusher, mut silent) = (bench.pusher(), bench.hasty_puller());
@@ -151,5 +199,122 @@ fn what_came_to_a_sleeper_that_was_silent_for_too_long_is_nobody_elses() {
         assert_eq!(pull_stamps(&mut *silent, 1)[0].0, 1, "{bench}");
         silent.acknowledge().unwrap_or_else(|e| panic!("{bench}: {e}"));
         stays_empty(&mut *silent);
+    }
+}
+
+#[test]
+fn an_acknowledgement_that_is_done_late_is_one() {
+    for bench in Bench::at_least_once() {
+        let brief = QueueConfig { silence_ns: 1_000_000_000, ..bench.config() };
+        let (mut pusher, mut puller) = (bench.pusher(), bench.puller_with(&brief, Wait::Block));
+        push(&mut *pusher, 0..1);
+        assert_eq!(pull_stamps(&mut *puller, 1), [(0, false)], "{bench}");
+        halt(bench.server.pid());
+        std::thread::scope(|scope| {
+            let acknowledging = scope.spawn(|| puller.acknowledge());
+            // For longer than half of the silence.
+            sleep_ns(700_000_000);
+            go_on(bench.server.pid());
+            acknowledging.join().unwrap().unwrap_or_else(|e| panic!("{bench}: it comes to nobody again: {e}"));
+        });
+        let mut other = bench.puller_with(&brief, Wait::Block);
+        for _ in 0..10 {
+            stays_empty(&mut *other);
+            other.wait(200_000_000);
+        }
+        assert_eq!(bench.bus.waiting(QUEUE).unwrap(), Some(0), "{bench}");
+    }
+}
+
+#[test]
+fn who_may_be_silent_for_long_loses_nothing_to_who_may_not() {
+    for bench in Bench::at_least_once() {
+        let (mut pusher, mut patient, mut hasty) = (bench.pusher(), bench.puller(Wait::Block), bench.hasty_puller());
+        push(&mut *pusher, 0..3);
+        assert_eq!(pull_stamps(&mut *patient, 3).len(), 3, "{bench}");
+        // Several times as long as the other one may be silent, which looks all the while.
+        for _ in 0..20 {
+            stays_empty(&mut *hasty);
+            hasty.wait(200_000_000);
+        }
+        patient.acknowledge().unwrap_or_else(|e| panic!("{bench}: they are its own: {e}"));
+        stays_empty(&mut *hasty);
+        assert_eq!(bench.bus.waiting(QUEUE).unwrap(), Some(0), "{bench}");
+        // What that one has in hand is its own for no longer than it says.
+        push(&mut *pusher, 3..4);
+        assert_eq!(pull_stamps(&mut *hasty, 1), [(3, false)], "{bench}");
+        assert_eq!(pull_stamps(&mut *bench.hasty_puller(), 1), [(3, true)], "{bench}");
+    }
+}
+
+#[test]
+fn what_is_given_back_comes_at_once_however_long_pullers_may_be_silent() {
+    for bench in Bench::at_least_once() {
+        let endless = QueueConfig { silence_ns: u64::MAX, ..bench.config() };
+        let mut pullers = [(); 2].map(|()| bench.puller_with(&endless, Wait::Block));
+        push(&mut *bench.pusher(), 0..1);
+        assert_eq!(pull_stamps(&mut *pullers[0], 1), [(0, false)], "{bench}");
+        let [dropped, mut other] = pullers;
+        drop(dropped);
+        assert_eq!(pull_stamps(&mut *other, 1), [(0, true)], "{bench}");
+        other.acknowledge().unwrap_or_else(|e| panic!("{bench}: {e}"));
+    }
+}
+
+#[test]
+fn what_a_lost_connection_asked_for_is_not_done_late() {
+    let bench = Bench::at_least_once().remove(1);
+    let brief = QueueConfig { silence_ns: 3_000_000_000, ..bench.config() };
+    let wire = Wire::to(bench.server.port(), "\r\nXDEL\r\n", Fault::Late);
+    let bus = RedisBus::connect(&format!("{}?streams", wire.url())).unwrap();
+    let mut puller = bus.puller(QUEUE, &brief, Wait::Block).unwrap_or_else(|e| panic!("{e}"));
+    let mut other = bench.puller_with(&brief, Wait::Block);
+    push(&mut *bench.pusher(), 0..1);
+    assert_eq!(pull_stamps(&mut *puller, 1), [(0, false)]);
+    std::thread::scope(|scope| {
+        let acknowledging = scope.spawn(|| puller.acknowledge());
+        // It is on its way for longer than this puller may be silent.
+        assert_eq!(pull_stamps(&mut *other, 1), [(0, true)]);
+        assert!(wire.has_met());
+        let told = acknowledging.join().unwrap().expect_err("it is the other one's");
+        assert!(matches!(&told, ReceiveError::NotAcknowledged(sentence) if sentence.contains("1 messages")), "{told}");
+    });
+    wire.let_go();
+    // What has arrived by now is done by then.
+    bench.server.says(&["PING"]).unwrap();
+    assert_eq!(bench.server.says(&["XLEN", QUEUE]), Ok(redis::Value::Int(1)), "the other one has it, and may fall");
+    drop(other);
+    assert_eq!(pull_stamps(&mut *bench.puller_with(&brief, Wait::Block), 1), [(0, true)]);
+}
+
+#[test]
+fn what_goes_back_to_a_list_without_an_answer_goes_back_once() {
+    for sleeps in [false, true] {
+        // A list, at most once.
+        let bench = Bench::all().remove(0);
+        let wire = Wire::to(bench.server.port(), "RPUSH", Fault::Unanswered);
+        let bus = RedisBus::connect(&wire.url()).unwrap();
+        let mut puller = bus.puller(QUEUE, &bench.config(), Wait::Block).unwrap_or_else(|e| panic!("{e}"));
+        let mut pusher = bench.pusher();
+        // So many short ones that it asks for several at once from then on.
+        push(&mut *pusher, 0..30);
+        assert_eq!(pull_stamps(&mut *puller, 30).len(), 30);
+        bench.push_foreign("theirs");
+        push(&mut *pusher, 30..32);
+        if sleeps {
+            puller.wait(1_000_000_000);
+        }
+        until(|| match puller.pull(64, &mut |pulled| panic!("{pulled:?} lies behind what is not ours")) {
+            Err(told) => told.to_string().contains("what another program has pushed"),
+            Ok(_) => {
+                puller.wait(1_000_000);
+                false
+            }
+        });
+        assert!(wire.has_met(), "sleeps: {sleeps}");
+        let mut client = bench.server.client();
+        let kept: Vec<Vec<u8>> = redis::cmd("LRANGE").arg(QUEUE).arg(0).arg(-1).query(&mut client).unwrap();
+        assert_eq!((kept.len(), kept.last()), (3, Some(&b"theirs".to_vec())), "sleeps: {sleeps}");
+        assert_eq!(bench.server.keys(), 1, "sleeps: {sleeps}: nothing else is left beside the list");
     }
 }

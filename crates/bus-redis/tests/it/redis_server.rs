@@ -96,6 +96,14 @@ impl RedisServer {
         said.lines().find_map(|line| line.strip_prefix(&field)).map_or(0, |count| count.trim().parse().unwrap())
     }
 
+    /// How often it was told a command, in all its kinds.
+    pub fn calls(&self, command: &str) -> u64 {
+        let said: String = redis::cmd("INFO").arg("commandstats").query(&mut self.client()).unwrap();
+        let of_command = said.lines().filter_map(|line| line.strip_prefix("cmdstat_")?.strip_prefix(command));
+        let calls = of_command.filter_map(|line| line.split_once(":calls=")?.1.split(',').next()?.parse::<u64>().ok());
+        calls.sum()
+    }
+
     /// How many keys it has.
     pub fn keys(&self) -> i64 {
         redis::cmd("DBSIZE").query(&mut self.client()).unwrap()

@@ -3,7 +3,7 @@
 use tickpath_bus_api::conformance::{OwnedEvent, next_event, stays_quiet, until};
 use tickpath_bus_api::{Connection, Gap, Policy, Publisher, Start, Subscriber, TopicConfig};
 use tickpath_bus_redis::RedisBus;
-use tickpath_clock::Wait;
+use tickpath_clock::{Wait, sleep_ns};
 
 use crate::redis_server::RedisServer;
 
@@ -161,6 +161,100 @@ fn what_is_no_stream_is_left_alone() {
         assert!(refusal.contains("use another name"), "{refusal}");
     }
     assert_eq!(redis::cmd("GET").arg(TOPIC).query::<String>(&mut client).unwrap(), "mine");
+}
+
+#[test]
+fn a_burst_that_is_trimmed_whole_is_told_though_nothing_follows() {
+    // To a stream that is there, and to one that was not.
+    for is_there in [true, false] {
+        let server = RedisServer::start(&[]);
+        let bus = streams(&server);
+        let (mut publisher, mut subscriber) = (publisher(&bus), subscriber(&bus, Start::Now, Wait::Block));
+        if is_there {
+            publisher.publish(1, KIND, b"").unwrap();
+            assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(1, b""));
+        }
+        add_and_trim(&server);
+        let gap = if counts(&server) { Gap::Missed(BURST) } else { Gap::Reconnected };
+        assert_eq!(next_event(&mut *subscriber), OwnedEvent::Gap(gap), "it was there: {is_there}");
+        publisher.publish(2, KIND, b"").unwrap();
+        assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(2, b""), "it was there: {is_there}");
+        stays_quiet(&mut *subscriber);
+    }
+}
+
+#[test]
+fn a_burst_that_is_trimmed_whole_between_two_questions_is_told() {
+    for wait in [Wait::Yield, Wait::Block] {
+        let server = RedisServer::start(&[]);
+        let bus = streams(&server);
+        let (mut publisher, mut subscriber) = (publisher(&bus), subscriber(&bus, Start::Now, wait));
+        publisher.publish(1, KIND, b"").unwrap();
+        assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(1, b""));
+        // The question that is out is answered with this one.
+        publisher.publish(2, KIND, b"").unwrap();
+        add_and_trim(&server);
+        publisher.publish(3, KIND, b"").unwrap();
+        if !counts(&server) {
+            return;
+        }
+        let mut came: Vec<OwnedEvent> = (0..3).map(|_| next_event(&mut *subscriber)).collect();
+        let told = came.iter().position(|event| matches!(event, OwnedEvent::Gap(_))).expect("the loss is told");
+        assert_eq!(came.remove(told), OwnedEvent::Gap(Gap::Missed(BURST)), "{wait}");
+        assert_eq!(came, [2, 3].map(|stamp| OwnedEvent::message(stamp, b"")), "{wait}");
+        stays_quiet(&mut *subscriber);
+    }
+}
+
+#[test]
+fn a_reader_that_loses_nothing_asks_for_no_count() {
+    let server = RedisServer::start(&[]);
+    let bus = streams(&server);
+    let (mut publisher, mut subscriber) = (publisher(&bus), subscriber(&bus, Start::Now, Wait::Block));
+    publisher.publish(0, KIND, b"").unwrap();
+    assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(0, b""));
+    let (looks, counts, mut stamp) = (server.calls("xlen"), server.calls("xinfo"), 0);
+    until(|| {
+        stamp += 1;
+        publisher.publish(stamp, KIND, b"").unwrap();
+        assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(stamp, b""));
+        server.calls("xlen") >= looks + 3
+    });
+    assert_eq!(server.calls("xinfo"), counts);
+}
+
+#[test]
+fn what_comes_to_a_reader_that_looks_rarely_is_there_when_it_looks() {
+    let server = RedisServer::start(&[]);
+    let bus = streams(&server);
+    let (mut publisher, mut subscriber) = (publisher(&bus), subscriber(&bus, Start::Now, Wait::Yield));
+    publisher.publish(0, KIND, b"").unwrap();
+    assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(0, b""));
+    stays_quiet(&mut *subscriber);
+    // It finds late that its question has ended.
+    sleep_ns(2_500_000_000);
+    stays_quiet(&mut *subscriber);
+    // The next one has no end.
+    sleep_ns(1_500_000_000);
+    publisher.publish(1, KIND, b"").unwrap();
+    until(|| format!("{:?}", server.says(&["INFO", "clients"])).contains("blocked_clients:0"));
+    let mut came = 0;
+    assert_eq!(subscriber.poll(8, &mut |_event| came += 1).unwrap(), 1);
+    assert_eq!(came, 1);
+}
+
+/// How many entries another program adds and trims, with all before them, in one step.
+const BURST: u64 = 5;
+
+fn add_and_trim(server: &RedisServer) {
+    let script = "for number = 1, tonumber(ARGV[1]) do redis.call('XADD', KEYS[1], '*', 'n', number) end \
+                  return redis.call('XTRIM', KEYS[1], 'MAXLEN', 0)";
+    server.says(&["EVAL", script, "1", TOPIC, &BURST.to_string()]).unwrap();
+}
+
+/// Whether the server counts what a stream ever had.
+fn counts(server: &RedisServer) -> bool {
+    format!("{:?}", server.says(&["XINFO", "STREAM", TOPIC])).contains("entries-added")
 }
 
 fn streams(server: &RedisServer) -> RedisBus {

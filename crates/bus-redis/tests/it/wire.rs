@@ -1,0 +1,115 @@
+//! A way to a server on which one thing that is said meets with a fault; all else passes, also over other connections.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tickpath_bus_api::conformance::until;
+use tickpath_clock::sleep_ns;
+
+/// What becomes of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// It arrives, and its connection is cut when the answer comes, which nobody sees.
+    Unanswered,
+    /// It stays on its way until [`Wire::let_go`], also if its connection is given up meanwhile.
+    Late,
+}
+
+/// A running one.
+pub struct Wire {
+    port: u16,
+    state: Arc<State>,
+}
+
+struct State {
+    server: u16,
+    word: &'static [u8],
+    fault: Fault,
+    /// It was said.
+    has_met: AtomicBool,
+    /// It need not stay on its way any longer.
+    is_let_go: AtomicBool,
+    /// It was passed on, or could not be.
+    is_over: AtomicBool,
+}
+
+impl Wire {
+    /// To the server on this port. What is said first that has this word in it meets with the fault.
+    pub fn to(server: u16, word: &'static str, fault: Fault) -> Self {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let flag = || AtomicBool::new(false);
+        let (has_met, is_let_go, is_over) = (flag(), flag(), flag());
+        let state = Arc::new(State { server, word: word.as_bytes(), fault, has_met, is_let_go, is_over });
+        std::thread::spawn({
+            let state = state.clone();
+            move || listener.incoming().for_each(|near| state.connect(near.unwrap()))
+        });
+        Self { port, state }
+    }
+
+    /// The URL of the server behind it.
+    pub fn url(&self) -> String {
+        format!("redis://127.0.0.1:{}", self.port)
+    }
+
+    /// Whether the word was said.
+    pub fn has_met(&self) -> bool {
+        self.state.has_met.load(Ordering::Relaxed)
+    }
+
+    /// What is on its way for long arrives now, or finds that its connection has ended.
+    pub fn let_go(&self) {
+        self.state.is_let_go.store(true, Ordering::Relaxed);
+        until(|| self.state.is_over.load(Ordering::Relaxed));
+    }
+}
+
+impl State {
+    fn connect(self: &Arc<Self>, near: TcpStream) {
+        let Ok(far) = TcpStream::connect(("127.0.0.1", self.server)) else { return };
+        let is_cut = Arc::new(AtomicBool::new(false));
+        let ends = || (near.try_clone().unwrap(), far.try_clone().unwrap());
+        let ((near_in, far_out), (near_out, far_in)) = (ends(), ends());
+        let (state, cutting) = (self.clone(), is_cut.clone());
+        std::thread::spawn(move || copy(near_in, far_out, |said, far| state.pass(said, far, &cutting)));
+        let answers = move |answer: &[u8], near: &mut TcpStream| {
+            !is_cut.load(Ordering::Relaxed) && near.write_all(answer).is_ok()
+        };
+        std::thread::spawn(move || copy(far_in, near_out, answers));
+    }
+
+    /// Passes on what is said; first holds it up, if it is that. Whether the connection goes on.
+    fn pass(&self, said: &[u8], far: &mut TcpStream, cutting: &AtomicBool) -> bool {
+        let is_it = said.windows(self.word.len()).any(|part| part == self.word);
+        let has_met = is_it && !self.has_met.swap(true, Ordering::Relaxed);
+        match self.fault {
+            Fault::Unanswered if has_met => cutting.store(true, Ordering::Relaxed),
+            Fault::Late if has_met => {
+                while !self.is_let_go.load(Ordering::Relaxed) {
+                    sleep_ns(1_000_000);
+                }
+            }
+            Fault::Unanswered | Fault::Late => {}
+        }
+        let goes_on = far.write_all(said).is_ok();
+        self.is_over.fetch_or(has_met, Ordering::Relaxed);
+        goes_on
+    }
+}
+
+/// Copies until one side has gone, or `pass` says that it is enough; then tells the other one.
+fn copy(mut from: TcpStream, mut to: TcpStream, pass: impl Fn(&[u8], &mut TcpStream) -> bool) {
+    let mut room = [0; 4096];
+    loop {
+        match from.read(&mut room) {
+            Ok(read) if read > 0 && pass(&room[..read], &mut to) => {}
+            Err(e) if e.kind() == ErrorKind::Interrupted => {}
+            _ => break,
+        }
+    }
+    // The other end may have gone already.
+    let _ = (to.shutdown(Shutdown::Both), from.shutdown(Shutdown::Both));
+}
