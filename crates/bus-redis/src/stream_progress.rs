@@ -244,10 +244,10 @@ impl Progress {
             }
             (Some(added), _) if is_all => (self.read, self.doubtful) = (Some(added), 0),
             // A server that does not count has had some behind the place, or in a stream that was not there, and has none.
-            (None, read) if now.first.is_none() && now.last > self.place => {
-                if read.is_some() || self.place != Id::START {
-                    self.stand(now.last, None);
-                }
+            (None, read)
+                if now.first.is_none() && now.last > self.place && (read.is_some() || self.place != Id::START) =>
+            {
+                self.stand(now.last, None);
             }
             _ => {}
         }
