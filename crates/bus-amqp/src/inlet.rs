@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lapin::message::Delivery;
-use tickpath_bus_api::{ConnectError, ReceiveError};
+use tickpath_bus_api::{ConnectError, Pauses, ReceiveError};
 use tickpath_clock::{HostClock, Wait};
 
 use crate::error::ServerError;
 use crate::incarnation::Memory;
 use crate::intake::Intake;
 use crate::place::Place;
-use crate::reconnect::{Outcome, Pauses, Reconnect, Wanted};
+use crate::reconnect::{Outcome, PAUSE, Reconnect, Wanted};
 use crate::server::Server;
 
 /// A topic or a queue that is received from, which outlives its connections.
@@ -59,7 +59,7 @@ impl Inlet {
             reconnect: None,
             reconnects: 0,
             comes_again: 0,
-            pauses: Pauses::new(clock),
+            pauses: Pauses::new(PAUSE, clock),
             memory,
             tags_before: 0,
             last_tag: 0,
@@ -196,7 +196,7 @@ impl Inlet {
         self.tags_before = self.last_tag;
         self.comes_again += lost.as_ref().map_or(0, Intake::held);
         let (server, place, memory) = (self.server.clone(), self.place.clone(), self.memory.clone());
-        self.reconnect = Some(Reconnect::start(Wanted { server, place, memory }, lost, self.pauses.next_pause()));
+        self.reconnect = Some(Reconnect::start(Wanted { server, place, memory }, lost, self.pauses.next_pause().now()));
     }
 
     #[cold]

@@ -5,7 +5,6 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, TryRecvErr
 use std::time::Duration;
 
 use tickpath_bus_api::Pause;
-use tickpath_clock::{Clock, HostClock};
 
 use crate::error::ServerError;
 use crate::incarnation::Memory;
@@ -14,39 +13,7 @@ use crate::place::Place;
 use crate::server::Server;
 
 /// Between two attempts that fail.
-const PAUSE: Pause = Pause::between(Duration::from_millis(100), Duration::from_secs(1));
-
-/// A connection that held for so long was a good one.
-const GOOD_NS: i64 = 5_000_000_000;
-
-/// How long to wait before a connection is made again: longer and longer, as long as none holds. A broker that lets in and
-/// then drops is not stormed.
-pub(crate) struct Pauses {
-    last: Pause,
-    /// When a connection was given up last, in ticks.
-    since: Option<u64>,
-    clock: HostClock,
-}
-
-impl Pauses {
-    /// None was needed yet.
-    pub fn new(clock: HostClock) -> Self {
-        Self { last: PAUSE, since: None, clock }
-    }
-
-    /// The next one: none if the last connection was a good one.
-    pub fn next_pause(&mut self) -> Duration {
-        let now = self.clock.ticks();
-        let is_good = self.since.is_none_or(|since| self.clock.ns_between(since, now) >= GOOD_NS);
-        self.since = Some(now);
-        if is_good {
-            self.last.reset();
-        } else {
-            self.last.grow();
-        }
-        self.last.now()
-    }
-}
+pub(crate) const PAUSE: Pause = Pause::between(Duration::from_millis(100), Duration::from_secs(1));
 
 /// A thread that tries until it has a connection with a consumer, or an error that does not pass by itself.
 pub(crate) struct Reconnect {
@@ -142,16 +109,4 @@ fn try_until_done(what: Wanted, still_wanted: &Receiver<()>, outcome: &SyncSende
 /// Pauses, unless nobody wants it any more: whether somebody still does. Nothing is ever sent.
 fn is_still(wanted: &Receiver<()>, pause: Duration) -> bool {
     wanted.recv_timeout(pause) == Err(RecvTimeoutError::Timeout)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn pauses_grow_as_long_as_no_connection_holds() {
-        let mut pauses = Pauses::new(HostClock::get().unwrap());
-        let told: Vec<u128> = (0..6).map(|_| pauses.next_pause().as_millis()).collect();
-        assert_eq!(told, [0, 100, 200, 400, 800, 1000]);
-    }
 }

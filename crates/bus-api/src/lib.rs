@@ -45,7 +45,7 @@ pub use error::{BatchError, ConnectError, Fate, PublishError, ReceiveError};
 pub use gap::{GAP_KIND, Gap};
 pub use mailbox::Mailbox;
 pub use origin::{Numbering, Origin, OriginTracker};
-pub use pause::Pause;
+pub use pause::{Pause, Pauses};
 pub use queue::{Delivery, Pulled, Puller, Pusher, QueueCapabilities, QueueConfig, dead_letter_queue};
 pub use token::{NoToken, ResumeToken};
 pub use topic::{

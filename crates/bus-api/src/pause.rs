@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use tickpath_clock::sleep_ns;
+use tickpath_clock::{Clock, HostClock, sleep_ns};
+
+/// A connection that held for so long was a good one, in nanoseconds.
+const GOOD_NS: i64 = 5_000_000_000;
 
 /// The pause before the next attempt: none at first; behind a failure the first bound, and twice as long behind each
 /// further one, up to the last bound; none again behind a success.
@@ -42,6 +45,36 @@ impl Pause {
     }
 }
 
+/// The pauses of who receives before a lost connection is made again: longer and longer, as long as none holds. A server
+/// that lets in and then refuses is not stormed.
+#[derive(Debug)]
+pub struct Pauses {
+    last: Pause,
+    /// When a connection was given up last, in ticks.
+    since: Option<u64>,
+    clock: HostClock,
+}
+
+impl Pauses {
+    /// None was needed yet.
+    pub fn new(pause: Pause, clock: HostClock) -> Self {
+        Self { last: pause, since: None, clock }
+    }
+
+    /// A connection is given up. The pause before the next one: none if this one was a good one.
+    pub fn next_pause(&mut self) -> Pause {
+        let now = self.clock.ticks();
+        let is_good = self.since.is_none_or(|since| self.clock.ns_between(since, now) >= GOOD_NS);
+        self.since = Some(now);
+        if is_good {
+            self.last.reset();
+        } else {
+            self.last.grow();
+        }
+        self.last
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -71,5 +104,12 @@ mod tests {
         endless.grow();
         assert_eq!(endless.grow(), Duration::MAX);
         assert_eq!(Pause::between(Duration::ZERO, FIRST).grow(), Duration::ZERO);
+    }
+
+    #[test]
+    fn pauses_grow_as_long_as_no_connection_holds() {
+        let mut pauses = Pauses::new(Pause::between(FIRST, Duration::from_secs(1)), HostClock::get().unwrap());
+        let told: Vec<u128> = (0..6).map(|_| pauses.next_pause().now().as_millis()).collect();
+        assert_eq!(told, [0, 100, 200, 400, 800, 1000]);
     }
 }

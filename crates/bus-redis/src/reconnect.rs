@@ -5,17 +5,12 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use tickpath_bus_api::Pause;
-use tickpath_clock::HostClock;
 
 use crate::error::ServerError;
-use crate::moment::Moment;
 use crate::server::Server;
 
-/// A connection that held for so long was a good one.
-const GOOD_NS: u64 = 5_000_000_000;
-
 /// Between two attempts that fail.
-const PAUSE: Pause = Pause::between(Duration::from_millis(100), Duration::from_secs(1));
+pub(crate) const PAUSE: Pause = Pause::between(Duration::from_millis(100), Duration::from_secs(1));
 
 /// How a connection is made and brought to where it was.
 pub(crate) type Open<T> = Box<dyn Fn(&Server) -> Result<T, ServerError> + Send>;
@@ -53,34 +48,6 @@ impl<T: Send + 'static> State<T> {
             }
             Err(e) => Some(Err(e)),
         }
-    }
-}
-
-/// How long to wait before a connection is made again: longer and longer, as long as none holds. A server that lets in and
-/// then refuses is not stormed.
-pub(crate) struct Pauses {
-    last: Pause,
-    /// When a connection was given up last.
-    since: Option<Moment>,
-    clock: HostClock,
-}
-
-impl Pauses {
-    /// None was needed yet.
-    pub fn new(clock: HostClock) -> Self {
-        Self { last: PAUSE, since: None, clock }
-    }
-
-    /// The next one: none if the last connection was a good one.
-    pub fn next_pause(&mut self) -> Pause {
-        let is_good = self.since.is_none_or(|since| since.is_past(GOOD_NS));
-        self.since = Some(Moment::now(self.clock));
-        if is_good {
-            self.last.reset();
-        } else {
-            self.last.grow();
-        }
-        self.last
     }
 }
 
@@ -145,17 +112,5 @@ fn try_until_done<T>(server: &Server, open: &Open<T>, still_wanted: &Weak<()>, o
                 return;
             }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn pauses_grow_as_long_as_no_connection_holds() {
-        let mut pauses = Pauses::new(HostClock::get().unwrap());
-        let told: Vec<u128> = (0..3).map(|_| pauses.next_pause().now().as_millis()).collect();
-        assert_eq!(told, [0, 100, 200]);
     }
 }

@@ -12,12 +12,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tickpath_bus_api::{
-    ConnectError, Event, OriginTracker, PublisherState, ReceiveError, ResumeToken, Start, Subscriber,
+    ConnectError, Event, OriginTracker, Pauses, PublisherState, ReceiveError, ResumeToken, Start, Subscriber,
 };
 use tickpath_clock::Wait;
 
 use crate::error::ServerError;
-use crate::reconnect::{Pauses, State};
+use crate::reconnect::{PAUSE, State};
 use crate::server::Server;
 use crate::stream_feed::Feed;
 use crate::stream_progress::Progress;
@@ -46,7 +46,7 @@ impl StreamSubscriber {
             start => (Feed::begin(&server, topic, start), OriginTracker::default()),
         };
         let feed = feed.map_err(|e| server.error(&e))?;
-        let (topic, progress, pauses) = (topic.to_owned(), feed.progress.clone(), Pauses::new(server.clock()));
+        let (topic, progress, pauses) = (topic.to_owned(), feed.progress.clone(), Pauses::new(PAUSE, server.clock()));
         Ok(Self { server, topic, wait, progress, tracker, state: State::Connected(feed), reconnects: 0, pauses })
     }
 

@@ -3,12 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tickpath_bus_api::{ConnectError, Event, Gap, OriginTracker, PublisherState, ReceiveError, Subscriber, wire};
+use tickpath_bus_api::{
+    ConnectError, Event, Gap, OriginTracker, Pauses, PublisherState, ReceiveError, Subscriber, wire,
+};
 use tickpath_clock::Wait;
 
 use crate::error::ServerError;
 use crate::link::Link;
-use crate::reconnect::{Pauses, State};
+use crate::reconnect::{PAUSE, State};
 use crate::resp;
 use crate::server::Server;
 
@@ -27,7 +29,7 @@ impl RedisSubscriber {
     /// Connects and subscribes.
     pub fn open(server: Arc<Server>, topic: &str, wait: Wait) -> Result<Self, ConnectError> {
         let link = subscribe(&server, topic).map_err(|e| server.error(&e))?;
-        let (topic, tracker, pauses) = (topic.to_owned(), OriginTracker::default(), Pauses::new(server.clock()));
+        let (topic, tracker, pauses) = (topic.to_owned(), OriginTracker::default(), Pauses::new(PAUSE, server.clock()));
         Ok(Self { server, topic, wait, state: State::Connected(link), tracker, reconnects: 0, pauses })
     }
 

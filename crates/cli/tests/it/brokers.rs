@@ -221,11 +221,20 @@ fn a_subscriber_that_sleeps_is_told_so_and_given_the_ratio_of_its_kind() {
     let (out, err) = (String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
     assert!(matches!(ran.status.code(), Some(0 | 3)), "{:?} {err}", ran.status);
     let said = out.split_whitespace().collect::<Vec<_>>().join(" ");
-    for words in ["asks with get_message and pauses", "a blocking listen instead of get_message with 1 ms of sleep:"] {
+    let result = load(&file);
+    let is_it = |found: &&Value| found["name"] == "gain_no_sleep" && found["figure"] == "one_way.p50_ns";
+    let tried = result["comparisons"].as_array().into_iter().flatten().find(is_it);
+    let tried = tried.unwrap_or_else(|| panic!("what a blocking listen gains was not tried: {result}"));
+    // Where others had the processors in too many rounds no ratio is known.
+    let instead = if tried["ratio"].is_number() && tried["low"].is_number() {
+        "a blocking listen instead of get_message with 1 ms of sleep:"
+    } else {
+        "a blocking listen waits without that"
+    };
+    for words in ["asks with get_message and pauses", instead] {
         assert!(said.contains(words), "'{words}' is not in: {out}");
     }
     assert!(!said.contains("spins"), "{out}");
-    let result = load(&file);
     let run = runs(&result).iter().find(|run| run["phase"] == "cold").unwrap_or_else(|| panic!("{result}"));
     // No sleep is shorter than it was asked to be.
     assert!(number(&run["figures"]["reader_pause_ns"]) >= 1e6, "{run}");
