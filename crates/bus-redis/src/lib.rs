@@ -75,6 +75,7 @@ mod advice;
 mod error;
 mod info;
 mod link;
+mod list;
 mod list_at_least_once;
 mod list_at_most_once;
 mod moment;

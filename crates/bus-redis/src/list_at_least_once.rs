@@ -22,22 +22,11 @@ use tickpath_clock::HostClock;
 
 use crate::error::ServerError;
 use crate::link::Link;
-use crate::list_at_most_once::{check, seconds};
+use crate::list::{OURS, beside, check, seconds};
 use crate::moment::Moment;
 use crate::puller::{MAX_PULLED_BYTES, Queue, SHORTEST_SLEEP, message, milliseconds, unique_id};
 use crate::resp::{self, UNEXPECTED};
 use crate::server::TIMEOUT;
-
-/// A function that tells a message of ours, as `wire::decode` does, for scripts of the server. By its bytes: to cut strings
-/// out of each message takes longer.
-pub(crate) const OURS: &str = "
-local byte = string.byte
-local function ours(message)
-  local kind, t, i, c, k, p, u, version = byte(message, 9, 16)
-  return u == 116 and t == 116 and i == 105 and c == 99 and k == 107 and p == 112 and kind >= 16
-    and (version == 49 or version == 50 and #message >= 40)
-end
-";
 
 /// A function that gives back the newest message that was taken; false if there is none. What another program pushed, and
 /// no puller asked for, lay there only until its puller had seen it: that goes to where it was.
@@ -469,11 +458,6 @@ impl Keys {
         let (taken, alive) = (format!("{beside}taken/{id}"), format!("{beside}alive/{id}"));
         Self { queue: queue.to_owned(), again, pullers, beside, id, taken, alive }
     }
-}
-
-/// The name of a key next to a queue, in the queue's slot of a cluster.
-pub(crate) fn beside(queue: &str, what: &str) -> String {
-    format!("{{{queue}}}/{what}")
 }
 
 /// Counts a message that is handed over; gives its tag.

@@ -15,7 +15,7 @@ use tickpath_clock::HostClock;
 
 use crate::error::ServerError;
 use crate::link::Link;
-use crate::list_at_least_once::beside;
+use crate::list::{beside, check, seconds};
 use crate::portion::Portion;
 use crate::puller::{Queue, message, unique_id};
 use crate::resp;
@@ -93,15 +93,6 @@ impl ListAtMostOnce {
         }
         Ok(())
     }
-}
-
-/// Refuses a queue whose next message is another program's, before anything is taken from it; and what is no list.
-pub(crate) fn check(link: &mut Link, queue: &str, foreign: Option<u8>) -> Result<(), ServerError> {
-    let looked = link.ask(&["LINDEX", queue, "-1"], |items| {
-        let next = items.bulk_or_null()?;
-        Ok(next.map_or(Ok(()), |bytes| message(bytes, foreign).map(|_| ())))
-    });
-    looked?
 }
 
 impl Queue for ListAtMostOnce {
@@ -196,9 +187,4 @@ impl Queue for ListAtMostOnce {
 /// A key beside a queue that nobody else has.
 fn key(queue: &str, clock: HostClock) -> String {
     beside(queue, &format!("back/{}", unique_id(clock)))
-}
-
-/// A time as commands on lists want it, to the millisecond.
-pub(crate) fn seconds(timeout: Duration) -> String {
-    format!("{:.3}", timeout.as_secs_f64())
 }

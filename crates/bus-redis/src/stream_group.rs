@@ -22,7 +22,7 @@ use tickpath_clock::HostClock;
 
 use crate::error::ServerError;
 use crate::link::Link;
-use crate::list_at_least_once::OURS;
+use crate::list::OURS;
 use crate::moment::Moment;
 use crate::puller::{milliseconds, unique_id};
 use crate::resp::{self, Items, Malformed};
