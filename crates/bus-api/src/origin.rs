@@ -75,7 +75,7 @@ pub enum Sighting {
 }
 
 /// Keeps the last number of each publisher of a topic.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct OriginTracker {
     /// Of the message seen last: mostly that publisher's is the next one, too.
     last: Option<(u64, Place)>,
@@ -141,6 +141,13 @@ impl OriginTracker {
     /// The message seen last; none if there was none with an origin.
     pub fn last(&self) -> Option<LastSeen> {
         self.last.map(|(publisher, place)| self.last_seen(publisher, place))
+    }
+
+    /// Whether a message has been seen, or one behind it; true if none was that has an origin.
+    pub fn has_seen(&self, origin: Origin) -> bool {
+        let known = self.last.filter(|&(publisher, _)| publisher == origin.publisher).map(|(_, place)| place);
+        let known = known.or_else(|| self.others.get(&origin.publisher).copied());
+        self.last.is_none() || known.is_some_and(|place| origin.number < place.next)
     }
 
     /// The last message of each of the publishers that were seen last, the last one of all first.
@@ -238,6 +245,10 @@ mod tests {
             assert_eq!(tracker.see(from(publisher, number)), sighting, "{number} of {publisher}");
         }
         assert_eq!(tracker.again(), 2);
+        for (publisher, number, is_seen) in [(1, 9, true), (1, 10, false), (2, 0, true), (2, 4, false), (3, 0, false)] {
+            assert_eq!(tracker.has_seen(from(publisher, number)), is_seen, "{number} of {publisher}");
+        }
+        assert!(OriginTracker::default().has_seen(from(3, 0)), "nobody knows");
     }
 
     #[test]

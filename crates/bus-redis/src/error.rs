@@ -146,7 +146,6 @@ impl ServerError {
             Some("MOVED" | "ASK") => Self::Moved(line),
             Some("WRONGTYPE") => Self::OtherType(line),
             Some("NOGROUP") => Self::NoQueue(line),
-            Some("FOREIGN") => Self::Foreign,
             Some("ERR") if line.contains("max number of clients") => Self::Crowded,
             // What servers before version 6 say to a wrong password, and all to one that they do not want.
             Some("ERR") if line.contains("invalid password") || line.contains("AUTH") => Self::Login,

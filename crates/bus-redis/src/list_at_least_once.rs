@@ -71,10 +71,9 @@ if redis.call('PEXPIRE', KEYS[1], ARGV[1]) == 0 then
 end
 ";
 
-/// Takes messages, those that come again first, as long as they have no more than so many bytes, and up to the first one
-/// that is not ours; that one stays. Gives how many of them come again, and the messages.
-/// Keys: queue, again, taken, alive, pullers.
-/// Arguments: limit, silence in ms, id, whether a sign of life is due, bytes, whether those of others are taken, too.
+/// Takes messages, those that come again first, as long as they have no more than so many bytes. Gives how many of them come
+/// again, and the messages: whose they are is looked at here, for the server would take longer.
+/// Keys: queue, again, taken, alive, pullers. Arguments: limit, silence in ms, id, whether a sign of life is due, bytes.
 const TAKE: &str = "
 redis.call('SREM', KEYS[5], '')
 local alive = ARGV[4] == '1' and redis.call('PEXPIRE', KEYS[4], ARGV[2]) or redis.call('EXISTS', KEYS[4])
@@ -88,10 +87,8 @@ for from = 2, 1, -1 do
     local message = redis.call('LMOVE', KEYS[from], KEYS[3], 'RIGHT', 'LEFT')
     if not message then break end
     bytes = bytes + #message
-    local is_foreign = ARGV[6] == '0' and not ours(message)
-    if is_foreign or #found > 1 and bytes > tonumber(ARGV[5]) then
+    if #found > 1 and bytes > tonumber(ARGV[5]) then
       redis.call('LMOVE', KEYS[3], KEYS[from], 'LEFT', 'RIGHT')
-      if is_foreign and #found == 1 then return redis.error_reply('FOREIGN it is no message of ours') end
       limit = 0
       break
     end
@@ -119,10 +116,12 @@ redis.call('LREM', KEYS[3], 1, ARGV[2])
 redis.call('RPUSH', KEYS[4], message)
 return 1";
 
-/// Behind [`RENEW`]: puts the newest message to where it was. Keys: alive, pullers, taken, queue.
-/// Arguments: silence in ms, id.
+/// Behind [`RENEW`]: puts the newest messages to where they were. Keys: alive, pullers, taken, queue, again.
+/// Arguments: silence in ms, id, how many were in the queue, and how many of the next ones were to come again.
 const PUT_BACK: &str = "
-redis.call('LMOVE', KEYS[3], KEYS[4], 'LEFT', 'RIGHT')
+for to = 4, 5 do
+  for _ = 1, tonumber(ARGV[to - 1]) do redis.call('LMOVE', KEYS[3], KEYS[to], 'LEFT', 'RIGHT') end
+end
 return 1";
 
 /// Gives back what pullers had that show no sign of life. Gives how many messages these are.
@@ -156,7 +155,6 @@ static SCRIPTS: LazyLock<Scripts> = LazyLock::new(|| Scripts {
     resume: format!("{OURS}{GIVE_BACK_NEWEST}{RESUME}"),
     leave: format!("{OURS}{GIVE_BACK_NEWEST}{LEAVE}"),
     look_for_fallen: format!("{OURS}{GIVE_BACK_NEWEST}{LOOK_FOR_FALLEN}"),
-    take: format!("{OURS}{TAKE}"),
     renew: format!("{RENEW}return 0"),
     acknowledge: format!("{RENEW}{ACKNOWLEDGE}"),
     give_back: format!("{RENEW}{GIVE_BACK}"),
@@ -168,7 +166,6 @@ struct Scripts {
     resume: String,
     leave: String,
     look_for_fallen: String,
-    take: String,
     renew: String,
     acknowledge: String,
     give_back: String,
@@ -194,6 +191,8 @@ pub(crate) struct ListAtLeastOnce {
     returned: u64,
     /// The newest message in its list, which came while it slept, and when it had not come yet.
     kept: Option<(Moment, Vec<u8>)>,
+    /// What was next when it was looked at last was not ours.
+    is_wary: bool,
     /// The connection was lost before the server confirmed that what was handed over is done with.
     is_acknowledging: bool,
     /// The message that goes back: the connection was lost before the server confirmed that.
@@ -240,6 +239,7 @@ impl ListAtLeastOnce {
             held: Vec::new(),
             returned: 0,
             kept: None,
+            is_wary: false,
             is_acknowledging: false,
             going_back: None,
         }
@@ -262,7 +262,8 @@ impl ListAtLeastOnce {
         })
     }
 
-    /// Takes messages that are there, the foreign ones too.
+    /// Takes messages that are there, the foreign ones too. What is not ours goes back with all behind it; as long as it is
+    /// next, it is looked for alone.
     fn take_some(
         &mut self,
         link: &mut Link,
@@ -273,26 +274,37 @@ impl ListAtLeastOnce {
         if is_due {
             self.renewed = self.renewed.restarted();
         }
-        let takes_all = self.takes_all();
         let Self { keys, held, newest, foreign, .. } = self;
-        let (limit, silence) = (limit.to_string(), milliseconds(self.silence_ns));
+        let (limit, silence) = (if self.is_wary { 1 } else { limit }.to_string(), milliseconds(self.silence_ns));
         let most = MAX_PULLED_BYTES.to_string();
         let due = if is_due { "1" } else { "0" };
         let places: [&str; 5] = [&keys.queue, &keys.again, &keys.taken, &keys.alive, &keys.pullers];
-        let words: [&str; 6] = [&limit, &silence, &keys.id, due, &most, takes_all];
-        link.ask(&[&["EVAL", SCRIPTS.take.as_str(), "5"][..], &places, &words].concat(), |items| {
-            let count = items.array()?.checked_sub(1).ok_or(UNEXPECTED)?;
-            let again = usize::try_from(items.integer()?).map_err(|_| UNEXPECTED)?;
-            for at in 0..count {
-                let bytes = items.bulk()?;
-                let tag = next_tag(newest, held);
-                // The script has looked what they are.
-                if let Ok(message) = message(bytes, *foreign) {
-                    handler(Pulled { tag, ..Pulled::plain(message, at < again) });
+        let words: [&str; 5] = [&limit, &silence, &keys.id, due, &most];
+        let (mut handed, mut again, mut count, mut refused) = (0, 0, 0, None);
+        link.run(TAKE, &places, &words, |items| {
+            count = items.array()?.checked_sub(1).ok_or(UNEXPECTED)?;
+            again = usize::try_from(items.integer()?).map_err(|_| UNEXPECTED)?;
+            while handed < count && refused.is_none() {
+                match message(items.bulk()?, *foreign) {
+                    Ok(message) => {
+                        let tag = next_tag(newest, held);
+                        handler(Pulled { tag, ..Pulled::plain(message, handed < again) });
+                        handed += 1;
+                    }
+                    Err(e) => refused = Some(e),
                 }
             }
             Ok(())
-        })
+        })?;
+        self.is_wary = refused.is_some();
+        if let Some(e) = refused {
+            let again = again.saturating_sub(handed);
+            self.put_back(link, count - handed - again, again)?;
+            if handed == 0 {
+                return Err(e);
+            }
+        }
+        Ok(())
     }
 
     /// Gives back what the fallen had.
@@ -304,20 +316,34 @@ impl ListAtLeastOnce {
         link.ask(&command, |items| items.integer()).map(|_count| ())
     }
 
-    /// Puts what came while it slept to where it was, if it still is this puller's.
-    fn put_back(&mut self, link: &mut Link) -> Result<(), ServerError> {
-        let (taken, queue) = (self.keys.taken.clone(), self.keys.queue.clone());
-        self.ask_alive(link, &SCRIPTS.put_back, &[&taken, &queue], &[]).map(|_| ())
+    /// Puts the newest messages to where they were, if they still are this puller's: to the queue, and, of the next ones, to
+    /// what comes again.
+    fn put_back(&mut self, link: &mut Link, queue: usize, again: usize) -> Result<(), ServerError> {
+        let Keys { taken, queue: there, again: first, .. } = &self.keys;
+        let keys = [taken, there, first].map(String::clone);
+        let counts = [queue, again].map(|count| count.to_string());
+        self.ask_alive(
+            link,
+            &SCRIPTS.put_back,
+            &keys.each_ref().map(String::as_str),
+            &counts.each_ref().map(String::as_str),
+        )
+        .map(|_| ())
     }
 
     /// Asks by a script that begins with a sign of life: its further keys, and its further arguments.
-    fn ask_alive(&mut self, link: &mut Link, script: &str, keys: &[&str], words: &[&str]) -> Result<i64, ServerError> {
+    fn ask_alive(
+        &mut self,
+        link: &mut Link,
+        script: &'static str,
+        keys: &[&str],
+        words: &[&str],
+    ) -> Result<i64, ServerError> {
         self.renewed = self.renewed.restarted();
-        let (silence, count) = (milliseconds(self.silence_ns), (2 + keys.len()).to_string());
+        let silence = milliseconds(self.silence_ns);
         let Keys { alive, pullers, id, .. } = &self.keys;
-        let front: [&str; 5] = ["EVAL", script, &count, alive, pullers];
-        let sign: [&str; 2] = [&silence, id];
-        link.ask(&[&front[..], keys, &sign, words].concat(), |items| items.integer())
+        let (signs, sign): ([&str; 2], [&str; 2]) = ([alive, pullers], [&silence, id]);
+        link.run(script, &[&signs, keys].concat(), &[&sign, words].concat(), |items| items.integer())
     }
 
     /// Sleeps on a server whose memory is full, and which therefore moves nothing but by scripts, which cannot sleep. Nobody
@@ -370,7 +396,7 @@ impl Queue for ListAtLeastOnce {
     fn take(&mut self, link: &mut Link, limit: usize, handler: &mut dyn FnMut(Pulled<'_>)) -> Result<(), ServerError> {
         // Others may have had it meanwhile, and be done with it.
         if self.kept.take_if(|(before, _)| before.is_past(self.silence_ns / 2)).is_some() {
-            self.put_back(link)?;
+            self.put_back(link, 1, 0)?;
         }
         if let Some((_, bytes)) = self.kept.take() {
             let tag = next_tag(&mut self.newest, &mut self.held);
@@ -406,7 +432,7 @@ impl Queue for ListAtLeastOnce {
         };
         if came.as_ref().is_some_and(|bytes| message(bytes, self.foreign).is_err()) {
             // The next call finds it there, and says so.
-            return self.put_back(link);
+            return self.put_back(link, 1, 0);
         }
         self.kept = came.map(|bytes| (before, bytes));
         Ok(())

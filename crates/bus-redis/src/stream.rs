@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use std::fmt::{self, Write};
 
 use serde_json::Value;
-use tickpath_bus_api::wire;
+use tickpath_bus_api::{OriginTracker, wire};
 
 use crate::error::ServerError;
 use crate::link::Link;
@@ -195,10 +195,16 @@ pub(crate) fn extent(link: &mut Link, key: &str) -> Result<Option<Extent>, Serve
     }
 }
 
-/// Whether an entry is still there.
-pub(crate) fn has_entry(link: &mut Link, key: &str, id: Id) -> Result<bool, ServerError> {
-    let id = id.to_string();
-    link.ask(&["XRANGE", key, &id, &id], |items| Ok(items.array()? > 0))
+/// Whether an entry is still there, as far as is known from before: a stream that was made anew may have its id, too.
+pub(crate) fn has_entry(link: &mut Link, key: &str, id: Id, before: &OriginTracker) -> Result<bool, ServerError> {
+    let (id, mut is_there) = (id.to_string(), false);
+    link.ask(&["XRANGE", key, &id, &id], |items| {
+        read_entries(items, &mut |entry| {
+            let origin = wire::decode(entry.bytes).and_then(|message| message.origin);
+            is_there = origin.is_none_or(|origin| before.has_seen(origin));
+        })
+    })?;
+    Ok(is_there)
 }
 
 /// Removes a stream with all that is in it.

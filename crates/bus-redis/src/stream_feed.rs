@@ -123,13 +123,13 @@ impl Feed {
         Self::asking(link, topic, Progress::begin(place, read, run), extent, server.clock())
     }
 
-    /// Connects again, and goes on behind the last entry that came, wherever that is possible.
-    pub fn resume(server: &Server, topic: &str, before: &Progress) -> Result<Self, ServerError> {
+    /// Connects again, and goes on behind the last entry that came, wherever that is possible; `seen` had come by then.
+    pub fn resume(server: &Server, topic: &str, before: &Progress, seen: &OriginTracker) -> Result<Self, ServerError> {
         let mut link = Link::open_ready(server)?;
         let run = Run::ask(&mut link)?;
-        let has_place = has_entry(&mut link, topic, before.place())?;
+        let has_place = has_entry(&mut link, topic, before.place(), seen)?;
         let has_furthest = match before.furthest() {
-            Some(furthest) => has_entry(&mut link, topic, furthest)?,
+            Some(furthest) => has_entry(&mut link, topic, furthest, seen)?,
             None => false,
         };
         let extent = extent(&mut link, topic)?;

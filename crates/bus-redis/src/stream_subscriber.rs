@@ -41,7 +41,7 @@ impl StreamSubscriber {
         let (feed, tracker) = match start {
             Start::After(token) => {
                 let (before, tracker) = Progress::after(&token)?;
-                (Feed::resume(&server, topic, &before), tracker)
+                (Feed::resume(&server, topic, &before, &tracker), tracker)
             }
             start => (Feed::begin(&server, topic, start), OriginTracker::default()),
         };
@@ -51,8 +51,8 @@ impl StreamSubscriber {
     }
 
     fn reconnect(&mut self) {
-        let (topic, before) = (self.topic.clone(), self.progress.clone());
-        let open = Box::new(move |server: &Server| Feed::resume(server, &topic, &before));
+        let (topic, before, seen) = (self.topic.clone(), self.progress.clone(), self.tracker.clone());
+        let open = Box::new(move |server: &Server| Feed::resume(server, &topic, &before, &seen));
         self.state.renew_after(self.pauses.next_pause(), &self.server, open);
     }
 

@@ -268,6 +268,47 @@ fn what_another_program_pushed_to_a_list_is_looked_at_and_not_taken() {
 }
 
 #[test]
+fn what_lies_behind_another_programs_message_goes_back_as_it_was() {
+    let bench = Bench::at_least_once().remove(0);
+    let (mut pusher, mut fallen) = (bench.pusher(), bench.puller(Wait::Yield));
+    push(&mut *pusher, 0..2);
+    assert_eq!(pull_stamps(&mut *fallen, 2).len(), 2);
+    drop(fallen);
+    let mut puller = bench.puller(Wait::Yield);
+    bench.push_foreign("theirs");
+    push(&mut *pusher, 2..5);
+    assert_eq!(pull_stamps(&mut *puller, 2), [(0, true), (1, true)]);
+    assert!(next_error(&mut *puller).to_string().contains("what another program has pushed"));
+    let mut client = bench.server.client();
+    let next: Vec<u8> = redis::cmd("RPOP").arg(QUEUE).query(&mut client).unwrap();
+    assert_eq!(next, b"theirs");
+    assert_eq!(pull_stamps(&mut *puller, 3), [(2, false), (3, false), (4, false)]);
+    puller.acknowledge().unwrap();
+    assert_eq!(bench.bus.waiting(QUEUE).unwrap(), Some(0));
+}
+
+#[test]
+fn a_server_may_forget_scripts_and_need_not_keep_them() {
+    let bench = Bench::at_least_once().remove(0);
+    let (mut pusher, mut puller) = (bench.pusher(), bench.puller(Wait::Yield));
+    for (stamp, command) in [
+        (0, &["PING"][..]),
+        (1, &["SCRIPT", "FLUSH"]),
+        (2, &["ACL", "SETUSER", "default", "-script"]),
+        (3, &["SCRIPT"]),
+    ] {
+        // The last one is refused, and so are ours.
+        let _ = bench.server.says(command);
+        if stamp == 3 {
+            bench.server.cut_connections();
+        }
+        push(&mut *pusher, stamp..stamp + 1);
+        assert_eq!(pull_stamps(&mut *puller, 1), [(stamp, false)]);
+        puller.acknowledge().unwrap_or_else(|e| panic!("{stamp}: {e}"));
+    }
+}
+
+#[test]
 fn what_another_program_pushed_goes_back_from_a_sleeper_that_falls() {
     let bench = Bench::at_least_once().remove(0);
     let (mut pusher, mut puller) = (bench.pusher(), bench.puller(Wait::Yield));

@@ -287,6 +287,46 @@ fn an_older_copy_of_the_disk_of_a_server_that_syncs_each_write_gives_nothing_twi
 }
 
 #[test]
+fn a_stream_that_was_made_anew_with_the_same_ids_is_another_one() {
+    for by_token in [false, true] {
+        let server = RedisServer::start(&[]);
+        let (bus, mut client) = (streams(&server), server.client());
+        publish(&mut *publisher(&bus), 0..5);
+        let mut subscriber = subscriber(&bus, Start::Oldest);
+        for stamp in 0..5 {
+            assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(stamp, b""));
+        }
+        let token = token(&*subscriber);
+        let others = format!("{TOPIC}:others");
+        publish(&mut *bus.publisher(&others, &TopicConfig::new(Policy::Keep)).unwrap(), 10..15);
+        let mut entries = |topic: &str| -> Vec<(String, Vec<(String, Vec<u8>)>)> {
+            redis::cmd("XRANGE").arg(topic).arg("-").arg("+").query(&mut client).unwrap()
+        };
+        let (ids, others) = (entries(TOPIC), entries(&others));
+        // As if all of it were done within one millisecond.
+        let mut anew = redis::pipe();
+        anew.atomic().cmd("DEL").arg(TOPIC).ignore();
+        for ((id, _), (_, fields)) in ids.iter().zip(&others) {
+            anew.cmd("XADD").arg(TOPIC).arg(id).arg(&fields[0].0).arg(&fields[0].1).ignore();
+        }
+        anew.exec(&mut client).unwrap();
+        if by_token {
+            subscriber = self::subscriber(&bus, Start::After(token));
+        } else {
+            server.cut_connections();
+        }
+        let mut came = Vec::new();
+        while came.last() != Some(&OwnedEvent::message(14, b"")) {
+            came.push(next_event(&mut *subscriber));
+        }
+        let gap = came.iter().position(|event| *event == OwnedEvent::Gap(Gap::Reconnected)).expect("it is told");
+        let anew: Vec<_> = (10..15).map(|stamp| OwnedEvent::message(stamp, b"")).collect();
+        assert_eq!(came[gap + 1..], anew, "by a token: {by_token}");
+        stays_quiet(&mut *subscriber);
+    }
+}
+
+#[test]
 fn publish_and_subscribe_has_no_token_and_takes_none() {
     let server = RedisServer::start(&[]);
     let (plain, streams) = (RedisBus::connect(&server.url()).unwrap(), streams(&server));
