@@ -72,7 +72,7 @@ pages: ## make the pages whose figures are measured, from docs/results
 
 test: ## all tests, then the models of the lock-free parts
 	@scripts/needs $(TEST)
-	$(BROKERS) cargo test --workspace --no-fail-fast
+	$(BROKERS) scripts/tests
 	RUSTFLAGS='--cfg loom' cargo test -p tickpath-log --lib --release --target-dir target/loom loom
 
 check: ## every lie that the instrument must catch, planted and told; the machine has to be left alone
