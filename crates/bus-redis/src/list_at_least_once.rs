@@ -81,20 +81,23 @@ if alive == 0 then
   redis.call('SET', KEYS[4], 'broken', 'PX', ARGV[2])
   redis.call('SADD', KEYS[5], ARGV[3])
 end
-local limit, found, bytes = tonumber(ARGV[1]), {0}, 0
+local call, taken, limit, most = redis.call, KEYS[3], tonumber(ARGV[1]), tonumber(ARGV[5])
+local found, count, bytes = {0}, 0, 0
 for from = 2, 1, -1 do
-  while #found <= limit do
-    local message = redis.call('LMOVE', KEYS[from], KEYS[3], 'RIGHT', 'LEFT')
+  local key = KEYS[from]
+  while count < limit do
+    local message = call('LMOVE', key, taken, 'RIGHT', 'LEFT')
     if not message then break end
     bytes = bytes + #message
-    if #found > 1 and bytes > tonumber(ARGV[5]) then
-      redis.call('LMOVE', KEYS[3], KEYS[from], 'LEFT', 'RIGHT')
+    if count > 0 and bytes > most then
+      call('LMOVE', taken, key, 'LEFT', 'RIGHT')
       limit = 0
       break
     end
-    found[#found + 1] = message
+    count = count + 1
+    found[count + 1] = message
   end
-  if from == 2 then found[1] = #found - 1 end
+  if from == 2 then found[1] = count end
 end
 return found";
 
