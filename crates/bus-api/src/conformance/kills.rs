@@ -28,6 +28,9 @@ const LAST: u8 = 201;
 /// The longest pause between two kills, in nanoseconds.
 const PAUSE_NS: u64 = 30_000_000;
 
+/// One kill in so many does not wait until messages come again behind the one before.
+const HASTY_ONE_IN: u64 = 4;
+
 /// What is killed, and how often.
 pub struct Kills<'a> {
     /// The transport, as the table has it.
@@ -99,13 +102,21 @@ impl Kills<'_> {
         let config = TopicConfig { capacity_bytes: 1 << 30, ..usual(&*connection) };
         let opened = connection.publisher(&fixture.topic, &config);
         let mut publisher = opened.unwrap_or_else(|e| panic!("{}: {e}", self.name));
-        let (is_over, has_ended) = (AtomicBool::new(false), AtomicBool::new(false));
+        let (is_over, has_ended, came) = (AtomicBool::new(false), AtomicBool::new(false), AtomicU64::new(0));
         let mut counts = Counts::default();
         std::thread::scope(|scope| {
             let publishing = scope.spawn(|| publish(&mut *publisher, &is_over, &has_ended));
-            let receiving = scope.spawn(|| receive(&mut *subscriber, &has_ended, &falls));
+            let receiving = scope.spawn(|| receive(&mut *subscriber, &has_ended, &falls, &came));
             // Also where a thread of these has panicked the others are to end.
-            let killed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.kill(&fixture, &mut fall)));
+            let is_new = |before| has_ended.load(Ordering::Acquire) || came.load(Ordering::Relaxed) > before;
+            let mut await_load = || {
+                let before = came.load(Ordering::Relaxed);
+                while !is_new(before) {
+                    sleep_ns(1_000_000);
+                }
+            };
+            let kill = || self.kill(&fixture, &mut fall, &mut await_load);
+            let killed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(kill));
             is_over.store(true, Ordering::Release);
             let (published, received) = (publishing.join(), receiving.join());
             let seen = received.unwrap_or_else(|e| std::panic::resume_unwind(e));
@@ -123,13 +134,17 @@ impl Kills<'_> {
         counts
     }
 
-    fn kill(&self, fixture: &Fixture<'_>, fall: &mut dyn FnMut(u64)) -> Counts {
+    /// `await_load` returns when a message has come.
+    fn kill(&self, fixture: &Fixture<'_>, fall: &mut dyn FnMut(u64), await_load: &mut dyn FnMut()) -> Counts {
         let seed = HostClock::get().expect("the host has a clock").ticks();
         println!("seed {seed}");
         let mut counts = Counts::default();
         for round in 0..self.kills {
             let dice = |what: u64| mix(seed ^ round << 8 ^ what);
             let pause_ns = dice(1) % PAUSE_NS;
+            if dice(4) % HASTY_ONE_IN != 0 {
+                await_load();
+            }
             if dice(2) % self.one_in == 0 {
                 fall(pause_ns);
                 counts.brokers += 1;
@@ -208,7 +223,7 @@ impl Drop for Ends<'_> {
 }
 
 /// Receives until the last message. A broker that was away has brought nothing so long.
-fn receive(subscriber: &mut dyn Subscriber, has_ended: &AtomicBool, falls: &AtomicU64) -> Seen {
+fn receive(subscriber: &mut dyn Subscriber, has_ended: &AtomicBool, falls: &AtomicU64, came: &AtomicU64) -> Seen {
     let _ends = Ends(has_ended);
     let (mut seen, mut is_told, mut is_last) = (Seen::default(), false, false);
     let (mut quiet, mut fallen) = (Deadline::new(), 0);
@@ -221,6 +236,7 @@ fn receive(subscriber: &mut dyn Subscriber, has_ended: &AtomicBool, falls: &Atom
             Event::Message(message) if message.kind == COUNTED => {
                 let number = u64::from_le_bytes(message.payload.try_into().expect("eight bytes"));
                 seen.numbers.push((number, std::mem::take(&mut is_told)));
+                came.fetch_add(1, Ordering::Relaxed);
             }
             Event::Message(message) => is_last |= message.kind == LAST,
             Event::Foreign(foreign) => panic!("somebody else publishes here: {foreign:?}"),

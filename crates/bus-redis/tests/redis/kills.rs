@@ -15,7 +15,7 @@ fn nothing_is_lost_in_silence_or_doubled_whoever_falls() {
     ] {
         let mut server = RedisServer::start(settings);
         let url = format!("{}{way}", server.url());
-        Kills { name, url: &url, connect, kills: Kills::count(), one_in: 4, keeps }.run(
+        Kills { name, url: &url, connect, kills: Kills::count(), one_in: 8, keeps }.run(
             &mut server,
             RedisServer::kill,
             RedisServer::restart,
