@@ -1,0 +1,209 @@
+//! `connect(url)`: where topics and queues are.
+
+use std::num::NonZeroU32;
+
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use tickpath_bus::{Connection, Delivery, Policy, QueueConfig, Start, TopicConfig};
+use tickpath_clock::{HostClock, Wait};
+
+use crate::error::{Error, connect_error};
+use crate::handle::Handle;
+use crate::queue::{Puller, Pusher};
+use crate::topic::{Publisher, Subscriber};
+
+/// Connects to where topics and queues live: shm://, file:///FOLDER, redis://HOST, nats://HOST, amqp://HOST, kafka://HOST.
+#[pyfunction]
+pub fn connect(py: Python<'_>, url: &str) -> PyResult<Bus> {
+    let clock = HostClock::get().map_err(|e| Error::Connect.raise(py, &e.to_string()))?;
+    let opened = py.detach(|| tickpath_bus::connect(url)).map_err(|e| connect_error(py, &e))?;
+    let is_local = url.starts_with("shm:") || url.starts_with("file:");
+    Ok(Bus { handle: Handle::new("bus", opened), clock, is_local })
+}
+
+/// Where topics and queues live. Use it in a `with` block, or close it; what it opened stays open.
+#[pyclass(frozen, module = "tickpath")]
+pub struct Bus {
+    handle: Handle<Box<dyn Connection>>,
+    clock: HostClock,
+    is_local: bool,
+}
+
+impl Bus {
+    /// Asks the connection, without the interpreter.
+    fn ask<R: Send>(
+        &self,
+        py: Python<'_>,
+        act: impl FnOnce(&mut Box<dyn Connection>) -> Result<R, tickpath_bus::ConnectError> + Send,
+    ) -> PyResult<R> {
+        self.handle.with(py, |connection| py.detach(|| act(connection)).map_err(|e| connect_error(py, &e)))
+    }
+
+    fn queue_config(
+        &self,
+        py: Python<'_>,
+        delivery: Option<&str>,
+        capacity: Option<usize>,
+        most_deliveries: Option<NonZeroU32>,
+    ) -> PyResult<QueueConfig> {
+        let usual = self.handle.with(py, |connection| Ok(connection.queue_capabilities().deliveries[0]))?;
+        let delivery = match delivery {
+            Some(word) => by_name("delivery", word, &Delivery::ALL, Delivery::name)?,
+            None => usual,
+        };
+        let config = QueueConfig { most_deliveries, ..QueueConfig::new(delivery) };
+        Ok(QueueConfig { capacity_bytes: capacity.unwrap_or(config.capacity_bytes), ..config })
+    }
+}
+
+#[pymethods]
+impl Bus {
+    /// Opens a topic for publishing. A full topic does as `policy` says: 'overwrite', 'fail' or 'keep'. It holds about
+    /// `capacity` bytes.
+    #[pyo3(signature = (topic, policy = None, *, capacity = None, max_age = None))]
+    fn publisher(
+        &self,
+        py: Python<'_>,
+        topic: &str,
+        policy: Option<&str>,
+        capacity: Option<usize>,
+        max_age: Option<f64>,
+    ) -> PyResult<Publisher> {
+        let usual = self.handle.with(py, |connection| Ok(connection.capabilities().policies[0]))?;
+        let policy = match policy {
+            Some(word) => by_name("policy", word, &Policy::ALL, Policy::name)?,
+            None => usual,
+        };
+        let max_age_ns = match max_age {
+            None => None,
+            Some(seconds) if seconds > 0.0 && seconds < 1e9 => Some((seconds * 1e9) as u64),
+            Some(seconds) => {
+                return Err(PyValueError::new_err(format!("a max_age of {seconds} s is none; give seconds above 0")));
+            }
+        };
+        let config = TopicConfig { max_age_ns, ..TopicConfig::new(policy) };
+        let config = TopicConfig { capacity_bytes: capacity.unwrap_or(config.capacity_bytes), ..config };
+        let opened = self.ask(py, |connection| connection.publisher(topic, &config))?;
+        Ok(Publisher::new(opened, self.clock, self.is_local))
+    }
+
+    /// Subscribes to a topic, whether or not somebody publishes it yet. It begins with the next message ('now'), the oldest
+    /// that is there ('oldest'), a sequence number, or behind a token. It waits 'block'ing, 'busy', by 'yield' or 'adaptive'.
+    #[pyo3(signature = (topic, start = None, *, wait = "block"))]
+    fn subscribe(
+        &self,
+        py: Python<'_>,
+        topic: &str,
+        start: Option<&Bound<'_, PyAny>>,
+        wait: &str,
+    ) -> PyResult<Subscriber> {
+        let (start, wait) = (start_of(start)?, wait_of(wait)?);
+        let opened = self.ask(py, |connection| connection.subscriber(topic, start, wait))?;
+        Ok(Subscriber::new(opened, self.clock, !wait.sleeps()))
+    }
+
+    /// Opens a queue for pushing, and makes it if it is not there. Pushers and pullers of one queue agree on its
+    /// `delivery`: 'at-most-once' or 'at-least-once'.
+    #[pyo3(signature = (queue, delivery = None, *, capacity = None, most_deliveries = None))]
+    fn pusher(
+        &self,
+        py: Python<'_>,
+        queue: &str,
+        delivery: Option<&str>,
+        capacity: Option<usize>,
+        most_deliveries: Option<NonZeroU32>,
+    ) -> PyResult<Pusher> {
+        let config = self.queue_config(py, delivery, capacity, most_deliveries)?;
+        Ok(Pusher::new(self.ask(py, |connection| connection.pusher(queue, &config))?, self.clock))
+    }
+
+    /// Opens a queue for pulling, whether or not somebody has pushed yet.
+    #[pyo3(signature = (queue, delivery = None, *, wait = "block", capacity = None, most_deliveries = None))]
+    fn puller(
+        &self,
+        py: Python<'_>,
+        queue: &str,
+        delivery: Option<&str>,
+        wait: &str,
+        capacity: Option<usize>,
+        most_deliveries: Option<NonZeroU32>,
+    ) -> PyResult<Puller> {
+        let config = self.queue_config(py, delivery, capacity, most_deliveries)?;
+        let wait = wait_of(wait)?;
+        Ok(Puller::new(self.ask(py, |connection| connection.puller(queue, &config, wait))?, self.clock))
+    }
+
+    /// Removes what a topic has left. A topic that does not exist is no error.
+    fn remove(&self, py: Python<'_>, topic: &str) -> PyResult<()> {
+        self.ask(py, |connection| connection.remove(topic))
+    }
+
+    /// Removes a queue with all that is in it. A queue that does not exist is no error.
+    fn remove_queue(&self, py: Python<'_>, queue: &str) -> PyResult<()> {
+        self.ask(py, |connection| connection.remove_queue(queue))
+    }
+
+    /// How many messages wait in a queue that nobody has taken; None where the transport cannot tell.
+    fn waiting(&self, py: Python<'_>, queue: &str) -> PyResult<Option<u64>> {
+        self.ask(py, |connection| connection.waiting(queue))
+    }
+
+    /// What topics can do here, by name.
+    fn capabilities<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let can = self.handle.with(py, |connection| Ok(connection.capabilities()))?;
+        let told = PyDict::new(py);
+        told.set_item("sequences", can.sequences)?;
+        told.set_item("history", can.history)?;
+        told.set_item("max_age", can.max_age)?;
+        told.set_item("single_publisher", can.single_publisher)?;
+        told.set_item("publisher_liveness", can.publisher_liveness)?;
+        told.set_item("whole_batches", can.whole_batches)?;
+        told.set_item("policies", can.policies.iter().map(|policy| policy.name()).collect::<Vec<_>>())?;
+        told.set_item("max_payload", can.max_payload)?;
+        Ok(told)
+    }
+
+    /// Closes it; a second time does nothing.
+    fn close(&self, py: Python<'_>) {
+        self.handle.close(py);
+    }
+
+    fn __enter__(this: Py<Self>) -> Py<Self> {
+        this
+    }
+
+    #[pyo3(signature = (*_raised))]
+    fn __exit__(&self, py: Python<'_>, _raised: &Bound<'_, PyAny>) {
+        self.handle.close(py);
+    }
+}
+
+fn start_of(start: Option<&Bound<'_, PyAny>>) -> PyResult<Start> {
+    let Some(start) = start else { return Ok(Start::Now) };
+    if let Ok(sequence) = start.extract::<u64>() {
+        return Ok(Start::Sequence(sequence));
+    }
+    let Ok(word) = start.extract::<String>() else {
+        return Err(PyTypeError::new_err("a start is 'now', 'oldest', a sequence number or a token"));
+    };
+    match word.as_str() {
+        "now" => Ok(Start::Now),
+        "oldest" => Ok(Start::Oldest),
+        token => Ok(Start::After(token.parse().map_err(|e: tickpath_bus::NoToken| {
+            PyValueError::new_err(format!("{e}; or start with 'now', 'oldest' or a sequence number"))
+        })?)),
+    }
+}
+
+fn wait_of(word: &str) -> PyResult<Wait> {
+    by_name("wait", word, &[Wait::Busy, Wait::Yield, Wait::Block, Wait::Adaptive], Wait::name)
+}
+
+/// One of several by its word on the command line.
+fn by_name<T: Copy>(what: &str, word: &str, all: &[T], name: fn(T) -> &'static str) -> PyResult<T> {
+    all.iter().copied().find(|&one| name(one) == word).ok_or_else(|| {
+        let names: Vec<_> = all.iter().map(|&one| format!("'{}'", name(one))).collect();
+        PyValueError::new_err(format!("'{word}' is no {what}; use one of {}", names.join(", ")))
+    })
+}

@@ -1,0 +1,275 @@
+//! What a subscriber finds, as small frozen objects. Prices and quantities are whole numbers of 10⁻⁸.
+
+use std::fmt::Write;
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyTuple};
+use tickpath_bus::Event;
+use tickpath_market::{self as market, Kind, Price, Quantity, SymbolId};
+use zerocopy::{FromBytes, IntoBytes};
+
+/// Why an object of ours is not pickled.
+pub const NOT_PICKLED: &str = "is not pickled: publish it, or take its attributes";
+
+/// The best bid and offer.
+#[pyclass(frozen, get_all, eq, hash, module = "tickpath")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct TopOfBook {
+    bid: i64,
+    bid_quantity: i64,
+    ask: i64,
+    ask_quantity: i64,
+    event_ns: u64,
+    symbol: u32,
+    stamp: u64,
+    sequence: Option<u64>,
+}
+
+/// One trade at the exchange.
+#[pyclass(frozen, get_all, eq, hash, module = "tickpath")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Trade {
+    price: i64,
+    quantity: i64,
+    trade_id: u64,
+    event_ns: u64,
+    symbol: u32,
+    aggressor: u8,
+    stamp: u64,
+    sequence: Option<u64>,
+}
+
+/// A message of any other kind.
+#[pyclass(frozen, get_all, module = "tickpath")]
+#[derive(Debug)]
+pub struct Message {
+    kind: u8,
+    payload: Py<PyBytes>,
+    stamp: u64,
+    sequence: Option<u64>,
+}
+
+/// What another program published, without our header.
+#[pyclass(frozen, get_all, module = "tickpath")]
+#[derive(Debug)]
+pub struct Foreign {
+    payload: Py<PyBytes>,
+    sequence: Option<u64>,
+}
+
+/// Messages that this subscriber will never see; `missed` is None where nobody knows how many.
+#[pyclass(frozen, get_all, eq, hash, module = "tickpath")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Gap {
+    missed: Option<u64>,
+}
+
+#[pymethods]
+impl TopOfBook {
+    #[new]
+    #[pyo3(signature = (bid, bid_quantity, ask, ask_quantity, event_ns = 0, symbol = 0))]
+    fn new(bid: i64, bid_quantity: i64, ask: i64, ask_quantity: i64, event_ns: u64, symbol: u32) -> Self {
+        Self { bid, bid_quantity, ask, ask_quantity, event_ns, symbol, stamp: 0, sequence: None }
+    }
+
+    fn __bytes__<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, self.message().as_bytes())
+    }
+
+    fn __repr__(&self) -> String {
+        let Self { bid, bid_quantity, ask, ask_quantity, .. } = *self;
+        format!(
+            "TopOfBook(bid={}, bid_quantity={}, ask={}, ask_quantity={}, symbol={})",
+            Price(bid),
+            Quantity(bid_quantity),
+            Price(ask),
+            Quantity(ask_quantity),
+            self.symbol
+        )
+    }
+
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(PyTypeError::new_err(format!("a TopOfBook {NOT_PICKLED}")))
+    }
+}
+
+impl TopOfBook {
+    fn message(&self) -> market::TopOfBook {
+        market::TopOfBook {
+            bid: Price(self.bid),
+            bid_quantity: Quantity(self.bid_quantity),
+            ask: Price(self.ask),
+            ask_quantity: Quantity(self.ask_quantity),
+            event_ns: self.event_ns,
+            symbol: SymbolId(self.symbol),
+            reserved: 0,
+        }
+    }
+}
+
+#[pymethods]
+impl Trade {
+    #[new]
+    #[pyo3(signature = (price, quantity, trade_id = 0, event_ns = 0, symbol = 0, aggressor = 0))]
+    fn new(price: i64, quantity: i64, trade_id: u64, event_ns: u64, symbol: u32, aggressor: u8) -> Self {
+        Self { price, quantity, trade_id, event_ns, symbol, aggressor, stamp: 0, sequence: None }
+    }
+
+    fn __bytes__<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, self.message().as_bytes())
+    }
+
+    fn __repr__(&self) -> String {
+        let (price, quantity) = (Price(self.price), Quantity(self.quantity));
+        format!("Trade(price={price}, quantity={quantity}, trade_id={}, symbol={})", self.trade_id, self.symbol)
+    }
+
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(PyTypeError::new_err(format!("a Trade {NOT_PICKLED}")))
+    }
+}
+
+impl Trade {
+    fn message(&self) -> market::Trade {
+        market::Trade {
+            price: Price(self.price),
+            quantity: Quantity(self.quantity),
+            trade_id: self.trade_id,
+            event_ns: self.event_ns,
+            symbol: SymbolId(self.symbol),
+            aggressor: self.aggressor,
+            reserved: [0; 3],
+        }
+    }
+}
+
+#[pymethods]
+impl Message {
+    fn __repr__(&self, py: Python<'_>) -> String {
+        format!("Message(kind={}, payload={})", self.kind, shown(self.payload.as_bytes(py)))
+    }
+
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(PyTypeError::new_err(format!("a Message {NOT_PICKLED}")))
+    }
+}
+
+#[pymethods]
+impl Foreign {
+    fn __repr__(&self, py: Python<'_>) -> String {
+        format!("Foreign(payload={})", shown(self.payload.as_bytes(py)))
+    }
+
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(PyTypeError::new_err(format!("a Foreign {NOT_PICKLED}")))
+    }
+}
+
+#[pymethods]
+impl Gap {
+    #[classattr]
+    fn __match_args__(py: Python<'_>) -> PyResult<Bound<'_, PyTuple>> {
+        PyTuple::new(py, ["missed"])
+    }
+
+    fn __repr__(&self) -> String {
+        match self.missed {
+            Some(missed) => format!("Gap(missed={missed})"),
+            None => "Gap(missed=None)".to_owned(),
+        }
+    }
+
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(PyTypeError::new_err(format!("a Gap {NOT_PICKLED}")))
+    }
+}
+
+/// An event as Python sees it.
+#[inline]
+pub fn object(py: Python<'_>, event: &Event<'_>) -> PyResult<Py<PyAny>> {
+    match event {
+        Event::Message(message) => message_object(py, message),
+        Event::Foreign(foreign) => {
+            let payload = PyBytes::new(py, foreign.bytes).unbind();
+            Ok(Py::new(py, Foreign { payload, sequence: foreign.sequence })?.into_any())
+        }
+        Event::Gap(gap) => {
+            let missed = match gap {
+                tickpath_bus::Gap::Missed(missed) => Some(*missed),
+                tickpath_bus::Gap::Reconnected => None,
+            };
+            Ok(Py::new(py, Gap { missed })?.into_any())
+        }
+    }
+}
+
+/// A message as Python sees it: a tick or a trade where it is one.
+pub fn message_object(py: Python<'_>, message: &tickpath_bus::Message<'_>) -> PyResult<Py<PyAny>> {
+    const TOP_OF_BOOK: u8 = Kind::TopOfBook.code();
+    const TRADE: u8 = Kind::Trade.code();
+    let tickpath_bus::Message { sequence, stamp, kind, payload, .. } = *message;
+    match kind {
+        TOP_OF_BOOK => {
+            if let Ok(m) = market::TopOfBook::read_from_bytes(payload) {
+                let made = TopOfBook {
+                    bid: m.bid.0,
+                    bid_quantity: m.bid_quantity.0,
+                    ask: m.ask.0,
+                    ask_quantity: m.ask_quantity.0,
+                    event_ns: m.event_ns,
+                    symbol: m.symbol.0,
+                    stamp,
+                    sequence,
+                };
+                return Ok(Py::new(py, made)?.into_any());
+            }
+        }
+        TRADE => {
+            if let Ok(m) = market::Trade::read_from_bytes(payload) {
+                let made = Trade {
+                    price: m.price.0,
+                    quantity: m.quantity.0,
+                    trade_id: m.trade_id,
+                    event_ns: m.event_ns,
+                    symbol: m.symbol.0,
+                    aggressor: m.aggressor,
+                    stamp,
+                    sequence,
+                };
+                return Ok(Py::new(py, made)?.into_any());
+            }
+        }
+        _ => {}
+    }
+    let payload = PyBytes::new(py, payload).unbind();
+    Ok(Py::new(py, Message { kind, payload, stamp, sequence })?.into_any())
+}
+
+/// What is published, and its kind if it has one: a tick or a trade knows it.
+pub fn with_payload<R>(data: &Bound<'_, PyAny>, act: impl FnOnce(&[u8], Option<u8>) -> PyResult<R>) -> PyResult<R> {
+    if let Ok(bytes) = data.cast::<PyBytes>() {
+        return act(bytes.as_bytes(), None);
+    }
+    if let Ok(tick) = data.cast::<TopOfBook>() {
+        return act(tick.get().message().as_bytes(), Some(Kind::TopOfBook.code()));
+    }
+    if let Ok(trade) = data.cast::<Trade>() {
+        return act(trade.get().message().as_bytes(), Some(Kind::Trade.code()));
+    }
+    // Anything else that has bytes.
+    let view = data.py().import("builtins")?.getattr("memoryview")?.call1((data,))?;
+    let copy = view.call_method0("tobytes")?;
+    act(copy.cast::<PyBytes>()?.as_bytes(), None)
+}
+
+/// Bytes for a person, not all of them where they are many.
+fn shown(bytes: &[u8]) -> String {
+    const MOST: usize = 32;
+    let mut text = String::from("b'");
+    for byte in bytes.iter().take(MOST) {
+        let _ = write!(text, "{}", byte.escape_ascii());
+    }
+    text.push_str(if bytes.len() > MOST { "'…" } else { "'" });
+    text
+}

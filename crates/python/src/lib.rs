@@ -1,0 +1,39 @@
+//! The Python package's own module, `tickpath._native`: the bus as Python objects. What Python says of it stands in
+//! `python/tickpath`, its types in `_native.pyi`.
+//!
+//! ```text
+//!   connect(url) ──> Bus ──publisher──> Publisher ── publish, publish_batch
+//!                     ├───subscribe──> Subscriber ── for, poll, poll_into ─> TopOfBook | Trade | Message | Foreign | Gap
+//!                     ├───pusher ────> Pusher ───── push, push_batch
+//!                     └───puller ────> Puller ───── for, pull, acknowledge ─> Pulled
+//! ```
+//! Each of these is a [`Handle`](handle::Handle): it has one user at a time, can be closed, and is of no use behind a fork.
+//! What may take time gives the interpreter to other threads meanwhile, and looks for signals.
+
+mod bus;
+mod error;
+mod event;
+mod handle;
+mod queue;
+mod topic;
+
+use pyo3::prelude::*;
+
+#[pymodule]
+mod _native {
+    use pyo3::prelude::*;
+
+    #[pymodule_export]
+    use super::bus::{Bus, connect};
+    #[pymodule_export]
+    use super::event::{Foreign, Gap, Message, TopOfBook, Trade};
+    #[pymodule_export]
+    use super::queue::{Pulled, Puller, Pusher};
+    #[pymodule_export]
+    use super::topic::{Publisher, Subscriber};
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        super::handle::look_for_forks(module)
+    }
+}

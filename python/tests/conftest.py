@@ -1,0 +1,59 @@
+"""Where the tests run: each on a log of its own, and over every broker that the environment names."""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+import tickpath as tp
+
+BROKERS = {
+    "redis": ("TICKPATH_REDIS", ""),
+    "redis streams": ("TICKPATH_REDIS", "?streams"),
+    "nats": ("TICKPATH_NATS", ""),
+    "jetstream": ("TICKPATH_NATS", "?jetstream"),
+    "amqp": ("TICKPATH_AMQP", ""),
+    "kafka": ("TICKPATH_KAFKA", ""),
+}
+NAMES = count()
+
+
+@dataclass(frozen=True)
+class Place:
+    """A bus, and a name on it that nobody else has."""
+
+    bus: tp.Bus
+    url: str
+    name: str
+
+
+def place(url: str) -> Iterator[Place]:
+    name = f"tickpath-test-python-{os.getpid()}-{next(NAMES)}"
+    with tp.connect(url) as bus:
+        yield Place(bus, url, name)
+        bus.remove(name)
+        bus.remove_queue(name)
+
+
+@pytest.fixture
+def log() -> Iterator[Place]:
+    """A place in shared memory."""
+    yield from place("shm://")
+
+
+@pytest.fixture(params=["shm", "file", *BROKERS])
+def any_place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
+    """A place on every transport that is there."""
+    if request.param == "shm":
+        url = "shm://"
+    elif request.param == "file":
+        url = f"file://{tmp_path}"
+    else:
+        variable, way = BROKERS[request.param]
+        if variable not in os.environ:
+            pytest.skip(f"{variable} names no broker; scripts/brokers run -- starts them")
+        url = os.environ[variable] + way
+    yield from place(url)

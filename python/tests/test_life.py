@@ -1,0 +1,181 @@
+"""The life of handles: closing, threads, forks, signals, and the end of the interpreter."""
+
+import gc
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+import pytest
+
+import tickpath as tp
+from conftest import Place
+
+KIND = 200
+
+
+def run(script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """A script in an interpreter of its own, which must end within a minute."""
+    return subprocess.run([sys.executable, "-c", script, *arguments], capture_output=True, text=True, timeout=60)
+
+
+def test_what_is_closed_says_so(log: Place) -> None:
+    publisher, subscriber = log.bus.publisher(log.name), log.bus.subscribe(log.name)
+    for handle in (publisher, subscriber):
+        handle.close()
+        handle.close()
+    with pytest.raises(tp.Closed, match="this publisher is closed"):
+        publisher.publish(b"x", KIND)
+    with pytest.raises(tp.Closed, match="this subscriber is closed"):
+        next(subscriber)
+    # Its topic is free again.
+    log.bus.publisher(log.name).close()
+
+
+def test_who_waits_is_ended_by_close(log: Place) -> None:
+    subscriber = log.bus.subscribe(log.name)
+    told: list[str] = []
+
+    def wait() -> None:
+        try:
+            next(subscriber)
+        except tp.Closed as e:
+            told.append(str(e))
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    while True:
+        # It waits as soon as another thread may not use it.
+        try:
+            subscriber.poll()
+        except tp.InUse as e:
+            assert "another thread uses this subscriber" in str(e)
+            break
+    subscriber.close()
+    thread.join(10)
+    assert told == ["this subscriber is closed; open another one"]
+
+
+def test_others_run_while_one_waits(log: Place) -> None:
+    with log.bus.subscribe(log.name) as subscriber:
+        thread = threading.Thread(target=lambda: subscriber.wait(0.5))
+        thread.start()
+        turns = 0
+        while thread.is_alive():
+            turns += 1
+        assert turns > 1_000
+
+
+def test_an_interrupt_ends_every_wait(log: Place) -> None:
+    script = """
+import os, signal, sys, threading, tickpath as tp
+bus = tp.connect("shm://")
+with bus.publisher(sys.argv[1]), bus.subscribe(sys.argv[1], wait=sys.argv[2]) as subscriber:
+    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+    try:
+        next(subscriber)
+    except KeyboardInterrupt:
+        print("interrupted")
+"""
+    for wait in ("busy", "yield", "block", "adaptive"):
+        done = run(script, log.name, wait)
+        assert done.stdout == "interrupted\n", done
+
+
+def test_a_fork_must_open_its_own(log: Place) -> None:
+    with log.bus.publisher(log.name) as publisher, log.bus.subscribe(log.name) as subscriber:
+        child = os.fork()
+        if child == 0:
+            refused = 0
+            for use in (lambda: publisher.publish(b"x", KIND), subscriber.poll, lambda: log.bus.subscribe(log.name)):
+                try:
+                    use()
+                except tp.Forked:
+                    refused += 1
+            publisher.close()
+            with tp.connect(log.url) as bus, bus.subscribe(log.name) as own:
+                came = next(own)
+            os._exit(refused if isinstance(came, tp.Message) else 99)
+        while os.waitpid(child, os.WNOHANG) == (0, 0):
+            publisher.publish(b"the parent's goes on", KIND)
+        assert subscriber.poll()
+
+
+def test_a_fork_ends_like_any_process(log: Place) -> None:
+    script = """
+import os, sys, tickpath as tp
+bus = tp.connect(sys.argv[2])
+publisher, subscriber = bus.publisher(sys.argv[1]), bus.subscribe(sys.argv[1])
+child = os.fork()
+if child:
+    ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    publisher.publish(b"x", 200)
+    print(ended, subscriber.wait(10))
+"""
+    urls = [log.url, *(os.environ[name] for name in ("TICKPATH_REDIS", "TICKPATH_NATS", "TICKPATH_AMQP", "TICKPATH_KAFKA") if name in os.environ)]
+    for url in urls:
+        done = run(script, log.name, url)
+        assert done.stdout == "0 True\n", (url, done)
+        with tp.connect(url) as bus:
+            bus.remove(log.name)
+
+
+def _publish(url: str, name: str) -> None:
+    with tp.connect(url) as bus, bus.publisher(name) as publisher:
+        publisher.publish(b"from a child", KIND)
+
+
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+def test_processes_share_topics(log: Place, method: str) -> None:
+    with log.bus.subscribe(log.name) as subscriber:
+        child = multiprocessing.get_context(method).Process(target=_publish, args=(log.url, log.name))
+        child.start()
+        event = next(subscriber)
+        child.join(30)
+    assert isinstance(event, tp.Message) and event.payload == b"from a child"
+
+
+def test_killed_publishers_leave_their_topics_free(log: Place) -> None:
+    script = """
+import sys, tickpath as tp
+publisher = tp.connect("shm://").publisher(sys.argv[1])
+print("open", flush=True)
+sys.stdin.read()
+"""
+    for _ in range(5):
+        with subprocess.Popen(
+            [sys.executable, "-c", script, log.name], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        ) as child:
+            assert child.stdout is not None and child.stdout.readline() == b"open\n"
+            with pytest.raises(tp.ConnectError):
+                log.bus.publisher(log.name)
+            child.send_signal(signal.SIGKILL)
+        log.bus.publisher(log.name).close()
+
+
+def test_the_interpreter_ends_with_open_handles(log: Place) -> None:
+    script = """
+import sys, threading, tickpath as tp
+bus = tp.connect("shm://")
+kept = [bus.publisher(sys.argv[1]), bus.subscribe(sys.argv[1])]
+threading.Thread(target=lambda: next(kept[1]), daemon=True).start()
+kept.append(kept)
+"""
+    done = run(script, log.name)
+    assert (done.returncode, done.stderr) == (0, ""), done
+
+
+def test_handles_may_be_collected_in_any_order(log: Place) -> None:
+    for order in range(6):
+        bus = tp.connect(log.url)
+        handles: list[object] = [bus, bus.publisher(log.name), bus.subscribe(log.name)]
+        del bus
+        handles.pop(order % 3)
+        handles.pop(order // 3)
+        handles.append(handles)
+        del handles
+        gc.collect()
+
+

@@ -1,0 +1,180 @@
+"""Topics: what is published comes, in order, whole, once; and what does not is told."""
+
+import pickle
+import threading
+from decimal import Decimal
+
+import numpy as np
+import pytest
+
+import tickpath as tp
+from conftest import Place
+
+KIND = 200
+
+
+def collect(subscriber: tp.Subscriber, number: int) -> list[tp.Event]:
+    """So many events, which must come within ten seconds each."""
+    events: list[tp.Event] = []
+    while len(events) < number:
+        assert subscriber.wait(10), f"only {events} came"
+        events += subscriber.poll(number - len(events))
+    return events
+
+
+def payloads(events: list[tp.Event]) -> list[bytes]:
+    assert all(isinstance(event, tp.Message) for event in events), events
+    return [event.payload for event in events if isinstance(event, tp.Message)]
+
+
+def test_what_is_published_comes_in_order(any_place: Place) -> None:
+    with any_place.bus.subscribe(any_place.name) as subscriber, any_place.bus.publisher(any_place.name) as publisher:
+        sent = [bytes([number]) * number for number in range(100)]
+        for data in sent[:50]:
+            publisher.publish(data, KIND)
+        publisher.publish_batch(sent[50:], KIND)
+        came = collect(subscriber, len(sent))
+        assert payloads(came) == sent
+        assert all(isinstance(event, tp.Message) and event.kind == KIND for event in came)
+        assert subscriber.poll() == []
+        assert not subscriber.wait(0.01)
+
+
+def test_ticks_and_trades_are_objects(any_place: Place) -> None:
+    tick = tp.TopOfBook(tp.units("64000.25"), tp.units(1), tp.units("64000.5"), tp.units(2), event_ns=7, symbol=3)
+    trade = tp.Trade(tp.units("64000.25"), tp.units("0.5"), trade_id=9, aggressor=1)
+    with any_place.bus.subscribe(any_place.name) as subscriber, any_place.bus.publisher(any_place.name) as publisher:
+        publisher.publish(tick, stamp=11)
+        publisher.publish(trade)
+        first, second = collect(subscriber, 2)
+    assert isinstance(first, tp.TopOfBook) and isinstance(second, tp.Trade)
+    assert bytes(first) == bytes(tick) and bytes(second) == bytes(trade)
+    assert (first.stamp, first.bid, tp.decimal(first.ask)) == (11, 6_400_025_000_000, Decimal("64000.5"))
+    assert repr(first).startswith("TopOfBook(bid=64000.25")
+
+
+def test_iteration_waits_for_the_next_event(any_place: Place) -> None:
+    with any_place.bus.subscribe(any_place.name) as subscriber:
+        came: list[tp.Event] = []
+        thread = threading.Thread(target=lambda: came.append(next(subscriber)))
+        thread.start()
+        with any_place.bus.publisher(any_place.name) as publisher:
+            publisher.publish(b"x", KIND)
+            thread.join(10)
+        assert payloads(came) == [b"x"]
+
+
+@pytest.mark.parametrize("wait", ["busy", "yield", "block", "adaptive"])
+def test_every_wait_is_woken(log: Place, wait: str) -> None:
+    with log.bus.publisher(log.name) as publisher, log.bus.subscribe(log.name, wait=wait) as subscriber:
+        came: list[tp.Event] = []
+        thread = threading.Thread(target=lambda: came.extend(collect(subscriber, 10)))
+        thread.start()
+        for number in range(10):
+            publisher.publish(bytes([number]), KIND)
+        thread.join(20)
+        assert payloads(came) == [bytes([number]) for number in range(10)]
+
+
+def test_what_is_lost_is_told(log: Place) -> None:
+    with log.bus.publisher(log.name, capacity=64 << 10) as publisher:
+        with log.bus.subscribe(log.name) as subscriber:
+            for number in range(5_000):
+                publisher.publish(number.to_bytes(8, "little"), KIND)
+            expected = 0
+            while expected < 5_000:
+                for event in subscriber.poll(1_000):
+                    match event:
+                        case tp.Gap(int(missed)):
+                            expected += missed
+                        case tp.Message():
+                            assert int.from_bytes(event.payload, "little") == expected
+                            expected += 1
+                        case other:
+                            pytest.fail(f"{other}")
+
+
+def test_a_topic_that_fails_says_so(log: Place) -> None:
+    with log.bus.publisher(log.name, "fail", capacity=64 << 10) as publisher:
+        with pytest.raises(tp.NoSubscriber) as nobody:
+            publisher.publish(b"x", KIND)
+        assert nobody.value.may_pass
+        with log.bus.subscribe(log.name) as subscriber:
+            subscriber.poll()
+            with pytest.raises(tp.TopicFull):
+                for _ in range(10_000):
+                    publisher.publish(b"x" * 100, KIND)
+
+
+def test_batches_land_in_arrays(any_place: Place) -> None:
+    ticks = [tp.TopOfBook(number, 1, number + 1, 2, symbol=5) for number in range(300)]
+    array = np.zeros(128, tp.TOP_OF_BOOK)
+    with any_place.bus.subscribe(any_place.name) as subscriber, any_place.bus.publisher(any_place.name) as publisher:
+        publisher.publish_batch(ticks[:200])
+        publisher.publish(b"in between", KIND)
+        publisher.publish_batch(ticks[200:])
+        bids: list[int] = []
+        between: list[bytes] = []
+        while len(bids) < 300:
+            assert subscriber.wait(10)
+            number = subscriber.poll_into(array)
+            bids += array["bid"][:number].tolist()
+            if number == 0:
+                between += payloads(subscriber.poll(1))
+                assert len(bids) == 200
+        assert bids == list(range(300)) and between == [b"in between"]
+        assert array["symbol"][0] == 5
+
+
+def test_an_array_that_cannot_be_written_is_refused(log: Place) -> None:
+    array = np.zeros(4, tp.TOP_OF_BOOK)
+    array.setflags(write=False)
+    with log.bus.subscribe(log.name) as subscriber, pytest.raises(TypeError, match="cannot be written"):
+        subscriber.poll_into(array)
+
+
+def test_who_stops_goes_on_behind_his_token(any_place: Place) -> None:
+    bus, name = any_place.bus, any_place.name
+    if not bus.capabilities()["history"]:
+        with bus.subscribe(name) as subscriber:
+            assert subscriber.token() is None
+        return
+    with bus.publisher(name) as publisher:
+        publisher.publish_batch([bytes([number]) for number in range(10)], KIND)
+        with bus.subscribe(name, "oldest") as first:
+            assert payloads(collect(first, 4)) == [bytes([number]) for number in range(4)]
+            token = first.token()
+        assert token is not None
+        with bus.subscribe(name, token) as second:
+            assert payloads(collect(second, 6)) == [bytes([number]) for number in range(4, 10)]
+
+
+def test_bad_words_are_told_with_the_remedy(log: Place) -> None:
+    for act, words in [
+        (lambda: log.bus.subscribe(log.name, wait="spin"), "use one of 'busy', 'yield', 'block', 'adaptive'"),
+        (lambda: log.bus.publisher(log.name, "drop"), "use one of 'overwrite', 'fail', 'keep'"),
+        (lambda: log.bus.subscribe(log.name, "yesterday"), "start with 'now', 'oldest'"),
+        (lambda: log.bus.publisher(log.name, max_age=-1.0), "give seconds above 0"),
+        (lambda: tp.units("0.123456789"), "more than eight decimals"),
+    ]:
+        with pytest.raises(ValueError, match=words):
+            act()
+    with pytest.raises(tp.ConnectError, match="names no transport"):
+        tp.connect("zmq://localhost")
+    with log.bus.publisher(log.name) as publisher:
+        with pytest.raises(TypeError, match="bytes have no kind"):
+            publisher.publish(b"x")
+        with pytest.raises(ValueError, match="use 16 to 255"):
+            publisher.publish(b"x", 3)
+        with pytest.raises(tp.TooLarge):
+            publisher.publish(b"x" * (1 << 20), KIND)
+        with pytest.raises(tp.ConnectError, match="already"):
+            tp.connect(log.url).publisher(log.name)
+    with pytest.raises(TypeError, match="no exact price"):
+        tp.units(64000.25)  # type: ignore[arg-type]
+
+
+def test_nothing_of_ours_is_pickled(log: Place) -> None:
+    for made in [tp.TopOfBook(1, 2, 3, 4), tp.Trade(1, 2), log.bus]:
+        with pytest.raises(TypeError, match="pickle"):
+            pickle.dumps(made)

@@ -1,0 +1,141 @@
+"""Tickpath: topics and queues at the speed of shared memory, and the same API over Redis, NATS, RabbitMQ and Kafka.
+
+    import tickpath as tp
+
+    with tp.connect("shm://") as bus, bus.subscribe("ticks") as ticks:
+        for event in ticks:  # TopOfBook | Trade | Message | Foreign | Gap
+            ...
+
+Prices and quantities are whole numbers of 10⁻⁸: `tp.decimal(tick.bid)` is one as a Decimal.
+"""
+
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from ._native import (
+    Bus,
+    Foreign,
+    Gap,
+    Message,
+    Publisher,
+    Puller,
+    Pulled,
+    Pusher,
+    Subscriber,
+    TopOfBook,
+    Trade,
+    connect,
+)
+from .errors import (
+    BatchError,
+    Closed,
+    ConnectError,
+    Forked,
+    Gone,
+    InUse,
+    NoSubscriber,
+    NotAcknowledged,
+    OutcomeUnknown,
+    PublishError,
+    ReceiveError,
+    TickpathError,
+    TooLarge,
+    TopicFull,
+)
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    TOP_OF_BOOK: np.dtype[np.void]
+    TRADE: np.dtype[np.void]
+
+__all__ = [
+    "SCALE",
+    "TOP_OF_BOOK",
+    "TRADE",
+    "BatchError",
+    "Bus",
+    "Closed",
+    "ConnectError",
+    "Event",
+    "Foreign",
+    "Forked",
+    "Gap",
+    "Gone",
+    "InUse",
+    "Message",
+    "NoSubscriber",
+    "NotAcknowledged",
+    "OutcomeUnknown",
+    "PublishError",
+    "Publisher",
+    "Pulled",
+    "Puller",
+    "Pusher",
+    "ReceiveError",
+    "Subscriber",
+    "TickpathError",
+    "TooLarge",
+    "TopOfBook",
+    "TopicFull",
+    "Trade",
+    "connect",
+    "decimal",
+    "units",
+]
+
+Event = TopOfBook | Trade | Message | Foreign | Gap
+"""What a subscriber finds."""
+
+SCALE = 100_000_000
+"""Units in one whole price or quantity."""
+
+
+def decimal(units: int) -> Decimal:
+    """A price or a quantity as a Decimal."""
+    return Decimal(units).scaleb(-8)
+
+
+def units(number: Decimal | int | str) -> int:
+    """A price or a quantity in units of 10⁻⁸, exactly; a float has to be rounded first, as its user sees fit."""
+    if isinstance(number, float):
+        raise TypeError(f"{number!r} is a float, which is no exact price; give a Decimal, an int or text")
+    scaled = Decimal(number).scaleb(8)
+    whole = int(scaled)
+    if whole != scaled:
+        raise ValueError(f"{number} has more than eight decimals")
+    return whole
+
+
+_RECORDS = {
+    "TOP_OF_BOOK": [
+        ("bid", "<i8"),
+        ("bid_quantity", "<i8"),
+        ("ask", "<i8"),
+        ("ask_quantity", "<i8"),
+        ("event_ns", "<u8"),
+        ("symbol", "<u4"),
+        ("reserved", "<u4"),
+    ],
+    "TRADE": [
+        ("price", "<i8"),
+        ("quantity", "<i8"),
+        ("trade_id", "<u8"),
+        ("event_ns", "<u8"),
+        ("symbol", "<u4"),
+        ("aggressor", "u1"),
+        ("reserved", "u1", (3,)),
+    ],
+}
+
+
+def __getattr__(name: str) -> Any:
+    """The schema's records as numpy has them; numpy is imported for who asks."""
+    fields = _RECORDS.get(name)
+    if fields is None:
+        raise AttributeError(f"module 'tickpath' has no attribute {name!r}")
+    import numpy
+
+    record = numpy.dtype(fields)
+    globals()[name] = record
+    return record

@@ -1,0 +1,82 @@
+"""What can go wrong, in sentences that name the remedy."""
+
+__all__ = [
+    "TickpathError",
+    "ConnectError",
+    "PublishError",
+    "TopicFull",
+    "NoSubscriber",
+    "TooLarge",
+    "OutcomeUnknown",
+    "BatchError",
+    "ReceiveError",
+    "NotAcknowledged",
+    "Gone",
+    "Closed",
+    "InUse",
+    "Forked",
+]
+
+
+class TickpathError(Exception):
+    """The root of all of these."""
+
+
+class ConnectError(TickpathError):
+    """There is no connection, or what was asked for is refused."""
+
+
+class PublishError(TickpathError):
+    """A message is not published."""
+
+    may_pass: bool = False
+    """True if the same call can succeed later, with nobody changing anything but the load, the network or the servers."""
+
+
+class TopicFull(PublishError):
+    """A subscriber of a 'fail' topic is a whole topic behind."""
+
+
+class NoSubscriber(PublishError):
+    """Nobody is subscribed to a 'fail' topic."""
+
+
+class TooLarge(PublishError):
+    """The message does not fit."""
+
+
+class OutcomeUnknown(PublishError):
+    """The message may be published, or be so later: resend() finds out."""
+
+
+class BatchError(PublishError):
+    """A batch is published in part, or may be."""
+
+    done: int = 0
+    """Messages that are published, before the first one that is not, or of which nobody knows."""
+    unknown: list[int] = []
+    """The numbers in the batch of the messages of which nobody knows: resend() finds out."""
+
+
+class ReceiveError(TickpathError):
+    """Nothing can be received."""
+
+
+class NotAcknowledged(ReceiveError):
+    """What was handed over is not surely acknowledged. Told once; pulling goes on."""
+
+
+class Gone(ReceiveError):
+    """What a queue held is gone, or part of it. Told once; pulling goes on."""
+
+
+class Closed(TickpathError):
+    """It is closed."""
+
+
+class InUse(TickpathError):
+    """Another thread uses it."""
+
+
+class Forked(TickpathError):
+    """It was opened before the process was forked: open it anew in the child."""
