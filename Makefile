@@ -17,7 +17,7 @@ STATIC := $(shell uname -m)-unknown-linux-musl
 
 # Two measurements at once would measure each other.
 .NOTPARALLEL:
-.PHONY: help demo bench bench-peers peers-page measure figures pages test check lint soak crash-proof bus-proof redis-versions miri fuzz dist clean
+.PHONY: help demo bench bench-peers peers-page measure figures pages test check lint soak crash-proof bus-proof redis-versions miri fuzz dist wheel clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /make \1\t/p' Makefile | expand -t 18
@@ -124,6 +124,11 @@ dist: ## one static binary and its checksum in dist/
 	strip -o dist/tickpath target/$(STATIC)/release/tickpath
 	@if readelf -d dist/tickpath | grep NEEDED; then echo 'dist/tickpath is not static' >&2; exit 1; fi
 	cd dist && sha256sum tickpath | tee tickpath.sha256
+
+wheel: ## dist/tickpath-*.whl, for Python 3.11 and later, which installs without Rust
+	@scripts/needs $(BUILD) python3
+	python3 -m venv target/wheel && target/wheel/bin/pip install -q --disable-pip-version-check 'maturin>=1.9,<2'
+	target/wheel/bin/maturin build --features vendored-tls --out dist
 
 clean: ## remove all that was built or measured
 	rm -rf target fuzz/target peers/target peers/java/target dist results

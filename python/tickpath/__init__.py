@@ -107,7 +107,7 @@ def units(number: Decimal | int | str) -> int:
     return whole
 
 
-_RECORDS = {
+_RECORDS: dict[str, Any] = {
     "TOP_OF_BOOK": [
         ("bid", "<i8"),
         ("bid_quantity", "<i8"),

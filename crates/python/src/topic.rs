@@ -284,7 +284,7 @@ impl Subscriber {
 
     /// Copies messages of one kind into an array of the schema's records (`tickpath.TOP_OF_BOOK`), as many as fit and are
     /// there; gives how many. It stops in front of what is no such record: `poll` or the iteration hands that over.
-    #[pyo3(signature = (array, kind = FIRST_KIND))]
+    #[pyo3(signature = (array, kind = 16))]
     fn poll_into(&self, py: Python<'_>, array: &Bound<'_, PyAny>, kind: u8) -> PyResult<usize> {
         let view = py.import("builtins")?.getattr("memoryview")?.call1((array,))?;
         let (record, whole): (usize, usize) =

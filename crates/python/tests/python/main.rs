@@ -1,0 +1,16 @@
+//! The package's tests are Python (`python/tests`), and run against the module that cargo has built.
+
+use std::path::Path;
+use std::process::Command;
+
+#[test]
+fn the_package_does_what_its_tests_say() {
+    let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let test = std::env::current_exe().expect("a test has a path");
+    let library = test.with_file_name("lib_native.so");
+    let mut tests = Command::new(repository.join("scripts/pytest"));
+    let ended = tests.arg(&library).output().expect("scripts/pytest can be run");
+    let said = [ended.stdout, ended.stderr].map(|said| String::from_utf8_lossy(&said).into_owned()).concat();
+    println!("{said}");
+    assert!(ended.status.success(), "{said}");
+}
