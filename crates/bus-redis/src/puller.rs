@@ -31,8 +31,8 @@ const LASTING_NS: u64 = 1_000_000_000;
 /// stormed.
 const PAUSE: Pause = Pause::between(Duration::from_millis(10), Duration::from_secs(1));
 
-/// The shortest sleep that the server can be asked for; it takes 0 for no end.
-pub(crate) const SHORTEST_SLEEP: Duration = Duration::from_millis(1);
+/// The shortest sleep that the server can be asked for: it takes 0 for no end, and version 6.2 takes a millisecond for 0.
+pub(crate) const SHORTEST_SLEEP: Duration = Duration::from_millis(2);
 
 /// A queue on the server, as one puller uses it.
 pub(crate) trait Queue: Send {

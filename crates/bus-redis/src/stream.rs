@@ -195,16 +195,17 @@ pub(crate) fn extent(link: &mut Link, key: &str) -> Result<Option<Extent>, Serve
     }
 }
 
-/// Whether an entry is still there, as far as is known from before: a stream that was made anew may have its id, too.
-pub(crate) fn has_entry(link: &mut Link, key: &str, id: Id, before: &OriginTracker) -> Result<bool, ServerError> {
-    let (id, mut is_there) = (id.to_string(), false);
+/// Whether the entry of this id has been seen before, as far as is known: a stream that was made anew may have it, too. None
+/// if there is no such entry.
+pub(crate) fn is_seen(link: &mut Link, key: &str, id: Id, before: &OriginTracker) -> Result<Option<bool>, ServerError> {
+    let (id, mut is_seen) = (id.to_string(), None);
     link.ask(&["XRANGE", key, &id, &id], |items| {
         read_entries(items, &mut |entry| {
             let origin = wire::decode(entry.bytes).and_then(|message| message.origin);
-            is_there = origin.is_none_or(|origin| before.has_seen(origin));
+            is_seen = Some(origin.is_none_or(|origin| before.has_seen(origin)));
         })
     })?;
-    Ok(is_there)
+    Ok(is_seen)
 }
 
 /// Removes a stream with all that is in it.

@@ -34,7 +34,7 @@ use crate::link::Link;
 use crate::moment::Moment;
 use crate::resp::{self, Item, Items};
 use crate::server::Server;
-use crate::stream::{Entry, Extent, Id, ask_extent, ask_length, extent, has_entry, read_extent};
+use crate::stream::{Entry, Extent, Id, ask_extent, ask_length, extent, is_seen, read_extent};
 use crate::stream_progress::{Found, Progress};
 
 /// The most entries in one answer.
@@ -127,13 +127,15 @@ impl Feed {
     pub fn resume(server: &Server, topic: &str, before: &Progress, seen: &OriginTracker) -> Result<Self, ServerError> {
         let mut link = Link::open_ready(server)?;
         let run = Run::ask(&mut link)?;
-        let has_place = has_entry(&mut link, topic, before.place(), seen)?;
-        let has_furthest = match before.furthest() {
-            Some(furthest) => has_entry(&mut link, topic, furthest, seen)?,
-            None => false,
+        let at_place = is_seen(&mut link, topic, before.place(), seen)?;
+        let at_furthest = match before.furthest() {
+            Some(furthest) => is_seen(&mut link, topic, furthest, seen)?,
+            None => None,
         };
         let extent = extent(&mut link, topic)?;
-        let progress = before.resumed(Found { run, extent, has_place, has_furthest });
+        let (has_place, is_another) = (at_place == Some(true), at_place == Some(false));
+        let has_furthest = at_furthest == Some(true);
+        let progress = before.resumed(Found { run, extent, has_place, is_another, has_furthest });
         Self::asking(link, topic, progress, extent, server.clock())
     }
 

@@ -51,6 +51,8 @@ pub(crate) struct Found {
     pub extent: Option<Extent>,
     /// Whether the entry is there where the subscription stands.
     pub has_place: bool,
+    /// Whether one is there that has never come: the stream is another one.
+    pub is_another: bool,
     /// Whether the entry is there that was the furthest.
     pub has_furthest: bool,
 }
@@ -168,10 +170,10 @@ impl Progress {
         let has_kept_all = match self.server.kept(found.run.as_ref()) {
             Kept::All => true,
             // What is not as it was is rather an older copy of the disk than another stream.
-            Kept::Disk => !found.has_furthest && found.extent.is_some_and(|now| !self.is_anew(&now, found.has_place)),
+            Kept::Disk => !found.has_furthest && found.extent.is_some_and(|now| !self.is_anew(&now, &found)),
             Kept::Unknown => false,
         };
-        let mut next = Self { server: Witness::of(found.run), ..self.clone() };
+        let mut next = Self { server: Witness::of(found.run.clone()), ..self.clone() };
         match found.extent {
             None => {
                 next.stand(Id::START, Some(0));
@@ -179,11 +181,21 @@ impl Progress {
                     next.furthest = Id::START;
                 }
             }
-            Some(now) if has_kept_all && self.is_anew(&now, found.has_place) => {
+            Some(now) if has_kept_all && self.is_anew(&now, &found) => {
                 next.stand(Id::START, now.gone());
                 next.furthest = Id::START;
             }
             Some(now) if has_kept_all && self.has_more_than(&now) => next.stand(self.place, now.count_to(self.place)),
+            // Trimmed up to there, or further, or another stream: a server that does not count tells nobody.
+            Some(now)
+                if has_kept_all
+                    && now.added.is_none()
+                    && !found.has_place
+                    && self.place != Id::START
+                    && now.first.is_some_and(|first| first > self.place) =>
+            {
+                next.stand(self.place, None);
+            }
             Some(now) if has_kept_all => next.take_count(&now),
             // The data from before it went back is here again.
             Some(now) if found.has_furthest => next.stand(self.furthest, now.count_to(self.furthest)),
@@ -212,8 +224,11 @@ impl Progress {
 
     /// Whether a server that never went back has another stream of that name: the entry that came last is neither there, nor
     /// trimmed, nor deleted by its id.
-    fn is_anew(&self, now: &Extent, has_place: bool) -> bool {
-        if has_place || self.place == Id::START || now.deleted >= self.place {
+    fn is_anew(&self, now: &Extent, found: &Found) -> bool {
+        if found.is_another {
+            return true;
+        }
+        if found.has_place || self.place == Id::START || now.deleted >= self.place {
             return false;
         }
         // What is trimmed goes from the beginning on.
@@ -302,6 +317,7 @@ mod tests {
             ("made anew with lower ids", kept, Some(stream(1, 3, 0)), false, (0, Some(0), RECONNECTED)),
             ("made anew and read from", kept, Some(stream(8, 12, 0)), true, (10, None, RECONNECTED)),
             ("an old server", kept, Some(old(stream(1, 20, 0))), true, (10, Some(10), None)),
+            ("an old server, trimmed or anew", kept, Some(old(stream(15, 20, 14))), false, (10, None, RECONNECTED)),
             ("from its disk", disk, Some(stream(1, 20, 0)), true, (10, Some(10), None)),
             ("from its disk, trimmed", disk, Some(stream(15, 20, 14)), false, (10, Some(14), Some(Gap::Missed(4)))),
             ("from an older disk", disk, Some(stream(1, 6, 0)), false, (6, Some(6), RECONNECTED)),
@@ -312,14 +328,36 @@ mod tests {
             ("a server that went back", lost, Some(stream(1, 6, 0)), false, (6, Some(6), RECONNECTED)),
             ("a server that lost it", lost, None, false, (0, Some(0), RECONNECTED)),
         ] {
-            let found = Found { run: Some(run()), extent, has_place, has_furthest: false };
+            let found = Found { run: Some(run()), extent, has_place, is_another: false, has_furthest: false };
             assert_eq!(state(&progress(10, 10, mark).resumed(found)), expected, "{what}");
         }
     }
 
     #[test]
+    fn an_entry_that_never_came_at_its_place_is_another_streams_also_where_nothing_is_counted() {
+        let old = Extent { added: None, ..stream(1, 20, 0) };
+        for (extent, read) in [(stream(1, 20, 0), Some(0)), (old, None)] {
+            let found = Found {
+                run: Some(run()),
+                extent: Some(extent),
+                has_place: false,
+                is_another: true,
+                has_furthest: false,
+            };
+            let resumed = progress(10, 10, run().mark()).resumed(found);
+            assert_eq!(state(&resumed), (0, read, Some(Gap::Reconnected)));
+        }
+    }
+
+    #[test]
     fn what_came_before_a_server_went_back_comes_not_again_when_it_has_it_again() {
-        let found = |extent, has_furthest| Found { run: None, extent: Some(extent), has_place: true, has_furthest };
+        let found = |extent, has_furthest| Found {
+            run: None,
+            extent: Some(extent),
+            has_place: true,
+            is_another: false,
+            has_furthest,
+        };
         let back = progress(10, 10, 0).resumed(found(stream(1, 6, 0), false));
         assert_eq!((back.place, back.furthest()), (Id::new(6, 0), Some(Id::new(10, 0))));
         let (behind, _) = Progress::after(&back.token(&OriginTracker::default())).unwrap();
@@ -328,7 +366,8 @@ mod tests {
         assert_eq!((again.place, again.furthest()), (Id::new(10, 0), None));
         let other = back.resumed(found(stream(1, 12, 0), false));
         assert_eq!(other.place, Id::new(6, 0), "these ten are others");
-        let lost = back.resumed(Found { run: None, extent: None, has_place: false, has_furthest: false });
+        let lost =
+            back.resumed(Found { run: None, extent: None, has_place: false, is_another: false, has_furthest: false });
         assert_eq!(lost.resumed(found(stream(1, 12, 0), true)).place, Id::new(10, 0));
         let early = Found { run: Some(run()), has_place: false, ..found(stream(1, 6, 0), false) };
         let older = progress(10, 10, u64::from(run().mark() as u32)).resumed(early);
@@ -367,7 +406,13 @@ mod tests {
             assert_eq!(state(&reader), expected, "{what}");
         }
         let disk = u64::from(run().mark() as u32);
-        let further = Found { run: Some(run()), extent: Some(stream(1, 20, 0)), has_place: false, has_furthest: false };
+        let further = Found {
+            run: Some(run()),
+            extent: Some(stream(1, 20, 0)),
+            has_place: false,
+            is_another: false,
+            has_furthest: false,
+        };
         assert_eq!(state(&progress(10, UNKNOWN, disk).resumed(further)), (10, None, Some(Gap::Reconnected)));
         let mut reader = progress(10, UNKNOWN, 0);
         for (now, gap) in [(stream(15, 20, 14), Gap::Reconnected), (stream(17, 20, 16), Gap::Missed(2))] {
@@ -422,7 +467,7 @@ mod tests {
         assert_eq!(reader.token(&tracker), before);
         assert_eq!(reader.take_gap(), Some(Gap::Missed(4)));
         assert_eq!(reader.token(&tracker), ResumeToken::new(TOKEN, [10, 0, 14, mark], &tracker));
-        let found = Found { run: Some(run()), extent: None, has_place: false, has_furthest: false };
+        let found = Found { run: Some(run()), extent: None, has_place: false, is_another: false, has_furthest: false };
         let mut lost = reader.resumed(found.clone());
         let (again, _) = Progress::after(&lost.token(&tracker)).unwrap();
         assert_eq!(again.resumed(found).take_gap(), Some(Gap::Reconnected));

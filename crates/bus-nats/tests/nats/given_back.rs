@@ -200,19 +200,35 @@ fn a_dead_letter_is_there_once_though_its_puller_is_cut_off_while_it_is_moved() 
     puller.give_back(came.tag).unwrap();
     for round in 0..5 {
         until(|| {
-            assert_eq!(puller.pull(1, &mut |pulled| panic!("{pulled:?} came too often")).unwrap(), 0);
+            pull_only_uncounted(&mut *puller);
             puller.wait(1_000_000);
             puller.reconnects() >= Some(round)
         });
         // Wherever the move is, it begins anew.
         relay.break_off();
     }
-    until(|| pull_nothing(&mut *puller) == 0 && far.waiting(&dead).unwrap() == Some(1));
+    until(|| {
+        pull_only_uncounted(&mut *puller);
+        far.waiting(&dead).unwrap() == Some(1)
+    });
     let mut buried = far.puller(&dead, &at_least_once(), Wait::Block).unwrap_or_else(|e| panic!("{e}"));
     let found = pull_some(&mut *buried, 1)[0];
     assert_eq!((found.stamp, found.origin), (1, came.origin));
     buried.acknowledge().unwrap();
     assert_eq!((pull_nothing(&mut *puller), pull_nothing(&mut *buried)), (0, 0));
+}
+
+/// Pulls what a limit of one delivery lets through: nothing, but where the server has lost its count. Version 2.9.10 does
+/// if a connection ends just when it delivers there; that is given back once more.
+fn pull_only_uncounted(puller: &mut dyn Puller) {
+    let mut uncounted = None;
+    let pulled = puller.pull(1, &mut |pulled| {
+        assert_eq!(pulled.deliveries, Some(1), "{pulled:?} came too often");
+        uncounted = Some(pulled.tag);
+    });
+    pulled.unwrap();
+    // The connection may be gone again: then it comes by itself.
+    let _ = uncounted.map(|tag| puller.give_back(tag));
 }
 
 fn jetstream(server: &NatsServer) -> NatsBus {

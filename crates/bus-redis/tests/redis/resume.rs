@@ -10,6 +10,9 @@ use crate::redis_server::RedisServer;
 const TOPIC: &str = "tickpath:test:ticks";
 const KIND: u8 = 16;
 
+/// An entry of a stream: its id and its fields.
+type Entry = (String, Vec<(String, Vec<u8>)>);
+
 #[test]
 fn the_tail_of_a_publisher_that_has_ended_is_missed_also_if_his_successor_begins_anew() {
     let server = RedisServer::start(&[]);
@@ -301,7 +304,7 @@ fn a_stream_that_was_made_anew_with_the_same_ids_is_another_one() {
         let token = token(&*subscriber);
         let others = format!("{TOPIC}:others");
         publish(&mut *bus.publisher(&others, &TopicConfig::new(Policy::Keep)).unwrap(), 10..15);
-        let mut entries = |topic: &str| -> Vec<(String, Vec<(String, Vec<u8>)>)> {
+        let mut entries = |topic: &str| -> Vec<Entry> {
             redis::cmd("XRANGE").arg(topic).arg("-").arg("+").query(&mut client).unwrap()
         };
         let (ids, others) = (entries(TOPIC), entries(&others));
