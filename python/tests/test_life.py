@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from multiprocessing import get_context
 from multiprocessing.context import ForkServerContext, SpawnContext
 
@@ -83,6 +84,70 @@ with bus.publisher(sys.argv[1]), bus.subscribe(sys.argv[1], wait=sys.argv[2]) as
     for wait in ("busy", "yield", "block", "adaptive"):
         done = run(script, log.name, wait)
         assert done.stdout == "interrupted\n", done
+
+
+def test_an_interrupt_ends_every_wait_of_a_puller(log: Place) -> None:
+    script = """
+import os, signal, sys, threading, tickpath as tp
+bus = tp.connect("shm://")
+kept = bus.pusher(sys.argv[1]) if sys.argv[3] == "there" else None
+with bus.puller(sys.argv[1], wait=sys.argv[2]) as puller:
+    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+    try:
+        next(puller)
+    except KeyboardInterrupt:
+        print("interrupted")
+"""
+    for wait in ("busy", "yield", "block", "adaptive"):
+        for queue in ("there", "not yet"):
+            done = run(script, log.name, wait, queue)
+            assert done.stdout == "interrupted\n", (wait, queue, done)
+    log.bus.remove_queue(log.name)
+
+
+def test_threads_share_a_bus(log: Place) -> None:
+    def subscribe() -> int:
+        with log.bus.subscribe(log.name) as subscriber:
+            return len(subscriber.poll())
+
+    with ThreadPoolExecutor(8) as pool:
+        assert sum(pool.map(lambda _: subscribe(), range(200))) == 0
+
+
+def test_the_interpreter_ends_though_a_finaliser_closes_what_a_thread_waits_on(log: Place) -> None:
+    script = """
+import sys, threading, tickpath as tp
+class Feed:
+    def __init__(self):
+        self.subscriber = tp.connect("shm://").subscribe(sys.argv[1])
+        threading.Thread(target=lambda: next(self.subscriber), daemon=True).start()
+    def __del__(self):
+        self.subscriber.close()
+feed = Feed()
+"""
+    done = run(script, log.name)
+    assert done.returncode == 0, done
+
+
+def test_a_finaliser_that_runs_while_something_is_made_may_close_it(log: Place) -> None:
+    script = """
+import gc, sys, tickpath as tp
+bus = tp.connect("shm://")
+publisher, subscriber = bus.publisher(sys.argv[1]), bus.subscribe(sys.argv[1])
+class Dead:
+    def __init__(self): self.me = self
+    def __del__(self): subscriber.close(); publisher.close()
+for _ in range(50):
+    publisher.publish(b"x" * 40, 200)
+gc.set_threshold(1)
+Dead()
+try:
+    while True:
+        subscriber.poll(50); publisher.publish(bytearray(b"x"), 200)
+except tp.Closed:
+    print("closed")
+"""
+    assert run(script, log.name).stdout == "closed\n"
 
 
 def test_a_fork_must_open_its_own(log: Place) -> None:

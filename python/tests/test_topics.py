@@ -3,7 +3,7 @@
 import pickle
 import threading
 from collections.abc import Callable
-from decimal import Decimal
+from decimal import Decimal, localcontext
 
 import numpy as np
 import pytest
@@ -130,8 +130,12 @@ def test_batches_land_in_arrays(any_place: Place) -> None:
 def test_an_array_that_cannot_be_written_is_refused(log: Place) -> None:
     array = np.zeros(4, tp.TOP_OF_BOOK)
     array.setflags(write=False)
-    with log.bus.subscribe(log.name) as subscriber, pytest.raises(TypeError, match="cannot be written"):
-        subscriber.poll_into(array)
+    with log.bus.subscribe(log.name) as subscriber:
+        with pytest.raises(TypeError, match="cannot be written"):
+            subscriber.poll_into(array)
+        for wrong in (np.zeros(4), np.zeros(8, tp.TOP_OF_BOOK)[::2], bytearray(48)):
+            with pytest.raises(TypeError, match="other records, or holes"):
+                subscriber.poll_into(wrong)
 
 
 def test_who_stops_goes_on_behind_his_token(any_place: Place) -> None:
@@ -157,6 +161,9 @@ def test_bad_words_are_told_with_the_remedy(log: Place) -> None:
         (lambda: log.bus.subscribe(log.name, "yesterday"), "start with 'now', 'oldest'"),
         (lambda: log.bus.publisher(log.name, max_age=-1.0), "give seconds above 0"),
         (lambda: tp.units("0.123456789"), "more than eight decimals"),
+        (lambda: tp.units("99999999999999999999999.000000001"), "more than eight decimals"),
+        (lambda: tp.units("abc"), "no decimal number"),
+        (lambda: tp.units("inf"), "no decimal number"),
     ]
     for act, words in mistakes:
         with pytest.raises(ValueError, match=words):
@@ -174,6 +181,29 @@ def test_bad_words_are_told_with_the_remedy(log: Place) -> None:
             tp.connect(log.url).publisher(log.name)
     with pytest.raises(TypeError, match="no exact price"):
         tp.units(64000.25)  # type: ignore[arg-type]
+
+
+def test_prices_are_exact_in_any_context() -> None:
+    with localcontext(prec=3):
+        assert (tp.units("64000.25"), tp.decimal(6_400_025_000_000)) == (6_400_025_000_000, Decimal("64000.25"))
+
+
+def test_a_token_taken_between_waiting_and_taking_loses_nothing(any_place: Place) -> None:
+    bus, name = any_place.bus, any_place.name
+    if not bus.capabilities()["history"]:
+        return
+    with bus.publisher(name) as publisher, bus.subscribe(name, "oldest") as first:
+        publisher.publish(b"0", KIND)
+        assert payloads(collect(first, 1)) == [b"0"]
+        publisher.publish(b"1", KIND)
+        assert first.wait(60)
+        token = first.token()
+        assert token is not None
+        publisher.publish(b"2", KIND)
+        with bus.subscribe(name, token) as second:
+            assert payloads(collect(second, 2)) == [b"1", b"2"]
+    with pytest.raises(TypeError, match="None is no start"):
+        bus.subscribe(name, None)  # type: ignore[arg-type]
 
 
 def test_nothing_of_ours_is_pickled(log: Place) -> None:

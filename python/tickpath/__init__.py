@@ -9,7 +9,7 @@
 Prices and quantities are whole numbers of 10⁻⁸: `tp.decimal(tick.bid)` is one as a Decimal.
 """
 
-from decimal import Decimal
+from decimal import MAX_PREC, Context, Decimal, Inexact, InvalidOperation
 from typing import TYPE_CHECKING, Any
 
 from ._native import (
@@ -91,20 +91,25 @@ SCALE = 100_000_000
 """Units in one whole price or quantity."""
 
 
+_EXACT = Context(prec=MAX_PREC, traps=[Inexact, InvalidOperation])
+"""Whatever the user's own context rounds to."""
+
+
 def decimal(units: int) -> Decimal:
     """A price or a quantity as a Decimal."""
-    return Decimal(units).scaleb(-8)
+    return Decimal(int(units)).scaleb(-8, _EXACT)
 
 
 def units(number: Decimal | int | str) -> int:
     """A price or a quantity in units of 10⁻⁸, exactly; a float has to be rounded first, as its user sees fit."""
     if isinstance(number, float):
         raise TypeError(f"{number!r} is a float, which is no exact price; give a Decimal, an int or text")
-    scaled = Decimal(number).scaleb(8)
-    whole = int(scaled)
-    if whole != scaled:
-        raise ValueError(f"{number} has more than eight decimals")
-    return whole
+    try:
+        return int(Decimal(number).scaleb(8, _EXACT).to_integral_exact(context=_EXACT))
+    except Inexact:
+        raise ValueError(f"{number} has more than eight decimals") from None
+    except (InvalidOperation, OverflowError, ValueError):
+        raise ValueError(f"{number!r} is no decimal number; write it like '61800.25'") from None
 
 
 _RECORDS: dict[str, Any] = {

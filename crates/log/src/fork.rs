@@ -11,7 +11,7 @@ static GENERATION: AtomicU64 = AtomicU64::new(0);
 
 /// The process in which something was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Birthplace(u64);
+pub struct Birthplace(u64);
 
 impl Birthplace {
     /// This process.

@@ -17,17 +17,18 @@ use crate::topic::{Publisher, Subscriber};
 #[pyfunction]
 pub fn connect(py: Python<'_>, url: &str) -> PyResult<Bus> {
     let clock = HostClock::get().map_err(|e| Error::Connect.raise(py, &e.to_string()))?;
-    let opened = py.detach(|| tickpath_bus::connect(url)).map_err(|e| connect_error(py, &e))?;
-    let is_local = url.starts_with("shm:") || url.starts_with("file:");
-    Ok(Bus { handle: Handle::new("bus", opened), clock, is_local })
+    let connecting = || Ok((tickpath_bus::connect(url)?, tickpath_bus::resolve(url)?.starts_with("shm:")));
+    let (opened, is_quick) = py.detach(connecting).map_err(|e| connect_error(py, &e))?;
+    Ok(Bus { handle: Handle::new("bus", opened), clock, is_quick })
 }
 
-/// Where topics and queues live. Use it in a `with` block, or close it; what it opened stays open.
+/// Where topics and queues live. Threads may share it. Use it in a `with` block, or close it; what it opened stays open.
 #[pyclass(frozen, module = "tickpath")]
 pub struct Bus {
     handle: Handle<Box<dyn Connection>>,
     clock: HostClock,
-    is_local: bool,
+    /// What it carries takes less time than to give the interpreter away.
+    is_quick: bool,
 }
 
 impl Bus {
@@ -37,7 +38,7 @@ impl Bus {
         py: Python<'_>,
         act: impl FnOnce(&mut Box<dyn Connection>) -> Result<R, tickpath_bus::ConnectError> + Send,
     ) -> PyResult<R> {
-        self.handle.with(py, |connection| py.detach(|| act(connection)).map_err(|e| connect_error(py, &e)))
+        self.handle.in_turn(py, act)?.map_err(|e| connect_error(py, &e))
     }
 
     fn queue_config(
@@ -47,7 +48,7 @@ impl Bus {
         capacity: Option<usize>,
         most_deliveries: Option<NonZeroU32>,
     ) -> PyResult<QueueConfig> {
-        let usual = self.handle.with(py, |connection| Ok(connection.queue_capabilities().deliveries[0]))?;
+        let usual = self.handle.in_turn(py, |connection| connection.queue_capabilities().deliveries[0])?;
         let delivery = match delivery {
             Some(word) => by_name("delivery", word, &Delivery::ALL, Delivery::name)?,
             None => usual,
@@ -70,7 +71,7 @@ impl Bus {
         capacity: Option<usize>,
         max_age: Option<f64>,
     ) -> PyResult<Publisher> {
-        let usual = self.handle.with(py, |connection| Ok(connection.capabilities().policies[0]))?;
+        let usual = self.handle.in_turn(py, |connection| connection.capabilities().policies[0])?;
         let policy = match policy {
             Some(word) => by_name("policy", word, &Policy::ALL, Policy::name)?,
             None => usual,
@@ -85,22 +86,16 @@ impl Bus {
         let config = TopicConfig { max_age_ns, ..TopicConfig::new(policy) };
         let config = TopicConfig { capacity_bytes: capacity.unwrap_or(config.capacity_bytes), ..config };
         let opened = self.ask(py, |connection| connection.publisher(topic, &config))?;
-        Ok(Publisher::new(opened, self.clock, self.is_local))
+        Ok(Publisher::new(opened, self.clock, self.is_quick))
     }
 
     /// Subscribes to a topic, whether or not somebody publishes it yet. It begins with the next message ('now'), the oldest
     /// that is there ('oldest'), a sequence number, or behind a token. It waits 'block'ing, 'busy', by 'yield' or 'adaptive'.
-    #[pyo3(signature = (topic, start = None, *, wait = "block"))]
-    fn subscribe(
-        &self,
-        py: Python<'_>,
-        topic: &str,
-        start: Option<&Bound<'_, PyAny>>,
-        wait: &str,
-    ) -> PyResult<Subscriber> {
-        let (start, wait) = (start_of(start)?, wait_of(wait)?);
+    #[pyo3(signature = (topic, start = Begin::Word("now".to_owned()), *, wait = "block"), text_signature = "(self, topic, start='now', *, wait='block')")]
+    fn subscribe(&self, py: Python<'_>, topic: &str, start: Begin, wait: &str) -> PyResult<Subscriber> {
+        let (start, wait) = (start.start()?, wait_of(wait)?);
         let opened = self.ask(py, |connection| connection.subscriber(topic, start, wait))?;
-        Ok(Subscriber::new(opened, self.clock, !wait.sleeps()))
+        Ok(Subscriber::new(opened, self.clock, self.is_quick, !wait.sleeps()))
     }
 
     /// Opens a queue for pushing, and makes it if it is not there. Pushers and pullers of one queue agree on its
@@ -151,7 +146,7 @@ impl Bus {
 
     /// What topics can do here, by name.
     fn capabilities<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let can = self.handle.with(py, |connection| Ok(connection.capabilities()))?;
+        let can = self.handle.in_turn(py, |connection| connection.capabilities())?;
         let told = PyDict::new(py);
         told.set_item("sequences", can.sequences)?;
         told.set_item("history", can.history)?;
@@ -179,20 +174,39 @@ impl Bus {
     }
 }
 
-fn start_of(start: Option<&Bound<'_, PyAny>>) -> PyResult<Start> {
-    let Some(start) = start else { return Ok(Start::Now) };
-    if let Ok(sequence) = start.extract::<u64>() {
-        return Ok(Start::Sequence(sequence));
+/// Where a subscription begins, as Python says it.
+enum Begin {
+    Word(String),
+    Sequence(u64),
+}
+
+impl<'a, 'py> FromPyObject<'a, 'py> for Begin {
+    type Error = PyErr;
+
+    fn extract(given: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        if given.is_none() {
+            let sentence =
+                "None is no start, nor the token of a subscriber that has none; start with 'now' or 'oldest'";
+            return Err(PyTypeError::new_err(sentence));
+        }
+        if let Ok(word) = given.extract::<String>() {
+            return Ok(Self::Word(word));
+        }
+        let sequence = given.extract::<u64>().map(Self::Sequence);
+        sequence.map_err(|_| PyTypeError::new_err("a start is 'now', 'oldest', a sequence number from 0 or a token"))
     }
-    let Ok(word) = start.extract::<String>() else {
-        return Err(PyTypeError::new_err("a start is 'now', 'oldest', a sequence number or a token"));
-    };
-    match word.as_str() {
-        "now" => Ok(Start::Now),
-        "oldest" => Ok(Start::Oldest),
-        token => Ok(Start::After(token.parse().map_err(|e: tickpath_bus::NoToken| {
-            PyValueError::new_err(format!("{e}; or start with 'now', 'oldest' or a sequence number"))
-        })?)),
+}
+
+impl Begin {
+    fn start(self) -> PyResult<Start> {
+        match self {
+            Self::Sequence(sequence) => Ok(Start::Sequence(sequence)),
+            Self::Word(word) if word == "now" => Ok(Start::Now),
+            Self::Word(word) if word == "oldest" => Ok(Start::Oldest),
+            Self::Word(token) => Ok(Start::After(token.parse().map_err(|e: tickpath_bus::NoToken| {
+                PyValueError::new_err(format!("{e}; or start with 'now', 'oldest' or a sequence number"))
+            })?)),
+        }
     }
 }
 

@@ -185,65 +185,105 @@ impl Gap {
     }
 }
 
-/// An event as Python sees it.
-#[inline]
-pub fn object(py: Python<'_>, event: &Event<'_>) -> PyResult<Py<PyAny>> {
-    match event {
-        Event::Message(message) => message_object(py, message),
-        Event::Foreign(foreign) => {
-            let payload = PyBytes::new(py, foreign.bytes).unbind();
-            Ok(Py::new(py, Foreign { payload, sequence: foreign.sequence })?.into_any())
-        }
-        Event::Gap(gap) => {
-            let missed = match gap {
-                tickpath_bus::Gap::Missed(missed) => Some(*missed),
-                tickpath_bus::Gap::Reconnected => None,
-            };
-            Ok(Py::new(py, Gap { missed })?.into_any())
-        }
-    }
+/// An event that is taken out, and is no object yet.
+#[derive(Debug)]
+pub enum Taken {
+    TopOfBook(TopOfBook),
+    Trade(Trade),
+    Message { kind: u8, payload: Vec<u8>, stamp: u64, sequence: Option<u64> },
+    Foreign { payload: Vec<u8>, sequence: Option<u64> },
+    Gap(Gap),
 }
 
-/// A message as Python sees it: a tick or a trade where it is one.
-pub fn message_object(py: Python<'_>, message: &tickpath_bus::Message<'_>) -> PyResult<Py<PyAny>> {
-    const TOP_OF_BOOK: u8 = Kind::TopOfBook.code();
-    const TRADE: u8 = Kind::Trade.code();
-    let tickpath_bus::Message { sequence, stamp, kind, payload, .. } = *message;
-    match kind {
-        TOP_OF_BOOK => {
-            if let Ok(m) = market::TopOfBook::read_from_bytes(payload) {
-                let made = TopOfBook {
-                    bid: m.bid.0,
-                    bid_quantity: m.bid_quantity.0,
-                    ask: m.ask.0,
-                    ask_quantity: m.ask_quantity.0,
-                    event_ns: m.event_ns,
-                    symbol: m.symbol.0,
-                    stamp,
-                    sequence,
-                };
-                return Ok(Py::new(py, made)?.into_any());
-            }
+impl Taken {
+    /// Copies an event.
+    #[inline]
+    pub fn of(event: &Event<'_>) -> Self {
+        match event {
+            Event::Message(message) => Self::of_message(message),
+            Event::Foreign(foreign) => Self::Foreign { payload: foreign.bytes.to_vec(), sequence: foreign.sequence },
+            Event::Gap(tickpath_bus::Gap::Missed(missed)) => Self::Gap(Gap { missed: Some(*missed) }),
+            Event::Gap(tickpath_bus::Gap::Reconnected) => Self::Gap(Gap { missed: None }),
         }
-        TRADE => {
-            if let Ok(m) = market::Trade::read_from_bytes(payload) {
-                let made = Trade {
-                    price: m.price.0,
-                    quantity: m.quantity.0,
-                    trade_id: m.trade_id,
-                    event_ns: m.event_ns,
-                    symbol: m.symbol.0,
-                    aggressor: m.aggressor,
-                    stamp,
-                    sequence,
-                };
-                return Ok(Py::new(py, made)?.into_any());
-            }
-        }
-        _ => {}
     }
-    let payload = PyBytes::new(py, payload).unbind();
-    Ok(Py::new(py, Message { kind, payload, stamp, sequence })?.into_any())
+
+    /// Copies a message: a tick or a trade where it is one.
+    #[inline]
+    pub fn of_message(message: &tickpath_bus::Message<'_>) -> Self {
+        const TOP_OF_BOOK: u8 = Kind::TopOfBook.code();
+        const TRADE: u8 = Kind::Trade.code();
+        let tickpath_bus::Message { sequence, stamp, kind, payload, .. } = *message;
+        if kind == TOP_OF_BOOK
+            && let Ok(m) = market::TopOfBook::read_from_bytes(payload)
+        {
+            return Self::TopOfBook(TopOfBook {
+                bid: m.bid.0,
+                bid_quantity: m.bid_quantity.0,
+                ask: m.ask.0,
+                ask_quantity: m.ask_quantity.0,
+                event_ns: m.event_ns,
+                symbol: m.symbol.0,
+                stamp,
+                sequence,
+            });
+        }
+        if kind == TRADE
+            && let Ok(m) = market::Trade::read_from_bytes(payload)
+        {
+            return Self::Trade(Trade {
+                price: m.price.0,
+                quantity: m.quantity.0,
+                trade_id: m.trade_id,
+                event_ns: m.event_ns,
+                symbol: m.symbol.0,
+                aggressor: m.aggressor,
+                stamp,
+                sequence,
+            });
+        }
+        Self::Message { kind, payload: payload.to_vec(), stamp, sequence }
+    }
+
+    /// The kind of a tick or a trade.
+    pub fn kind(&self) -> Option<u8> {
+        match self {
+            Self::TopOfBook(_) => Some(Kind::TopOfBook.code()),
+            Self::Trade(_) => Some(Kind::Trade.code()),
+            _ => None,
+        }
+    }
+
+    /// Appends the bytes of a tick or a trade.
+    pub fn append(&self, records: &mut Vec<u8>) {
+        match self {
+            Self::TopOfBook(tick) => records.extend_from_slice(tick.message().as_bytes()),
+            Self::Trade(trade) => records.extend_from_slice(trade.message().as_bytes()),
+            _ => {}
+        }
+    }
+
+    /// The event as Python sees it.
+    pub fn object(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let bytes = |payload: &[u8]| {
+            let filled = PyBytes::new_with(py, payload.len(), |room| {
+                room.copy_from_slice(payload);
+                Ok(())
+            });
+            filled.map(Bound::unbind)
+        };
+        Ok(match self {
+            Self::TopOfBook(tick) => Py::new(py, *tick)?.into_any(),
+            Self::Trade(trade) => Py::new(py, *trade)?.into_any(),
+            Self::Message { kind, payload, stamp, sequence } => {
+                let (kind, stamp, sequence) = (*kind, *stamp, *sequence);
+                Py::new(py, Message { kind, payload: bytes(payload)?, stamp, sequence })?.into_any()
+            }
+            Self::Foreign { payload, sequence } => {
+                Py::new(py, Foreign { payload: bytes(payload)?, sequence: *sequence })?.into_any()
+            }
+            Self::Gap(gap) => Py::new(py, *gap)?.into_any(),
+        })
+    }
 }
 
 /// What is published, and its kind if it has one: a tick or a trade knows it.

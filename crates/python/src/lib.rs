@@ -21,8 +21,6 @@ use pyo3::prelude::*;
 
 #[pymodule]
 mod _native {
-    use pyo3::prelude::*;
-
     #[pymodule_export]
     use super::bus::{Bus, connect};
     #[pymodule_export]
@@ -31,9 +29,4 @@ mod _native {
     use super::queue::{Pulled, Puller, Pusher};
     #[pymodule_export]
     use super::topic::{Publisher, Subscriber};
-
-    #[pymodule_init]
-    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
-        super::handle::look_for_forks(module)
-    }
 }

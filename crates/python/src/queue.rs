@@ -1,14 +1,16 @@
 //! Pushing and pulling.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
+use tickpath_bus::ReceiveError;
 use tickpath_clock::{Clock, HostClock};
 
 use crate::error::{batch_error, publish_error, receive_error};
-use crate::event::{message_object, with_payload};
+use crate::event::{Taken, with_payload};
 use crate::handle::Handle;
 use crate::topic::{kind_of, payloads};
 
@@ -34,12 +36,11 @@ impl Pusher {
     /// Pushes one message; returns when the queue has it.
     #[pyo3(signature = (data, kind = None, *, stamp = None))]
     fn push(&self, py: Python<'_>, data: &Bound<'_, PyAny>, kind: Option<u8>, stamp: Option<u64>) -> PyResult<()> {
-        self.handle.with(py, |pusher| {
-            with_payload(data, |payload, own| {
-                let kind = kind_of(kind, own)?;
-                let stamp = stamp.unwrap_or_else(|| self.clock.ticks());
-                py.detach(|| pusher.push(stamp, kind, payload)).map_err(|e| publish_error(py, &e))
-            })
+        with_payload(data, |payload, own| {
+            let kind = kind_of(kind, own)?;
+            let stamp = stamp.unwrap_or_else(|| self.clock.ticks());
+            let pushed = self.handle.detached(py, |pusher| pusher.push(stamp, kind, payload))?;
+            pushed.map_err(|e| publish_error(py, &e))
         })
     }
 
@@ -55,13 +56,13 @@ impl Pusher {
         let (kind, copies) = payloads(&batch, kind)?;
         let payloads: Vec<&[u8]> = copies.iter().map(Vec::as_slice).collect();
         let stamp = stamp.unwrap_or_else(|| self.clock.ticks());
-        self.handle
-            .with(py, |pusher| py.detach(|| pusher.push_batch(stamp, kind, &payloads)).map_err(|e| batch_error(py, &e)))
+        let pushed = self.handle.detached(py, |pusher| pusher.push_batch(stamp, kind, &payloads))?;
+        pushed.map_err(|e| batch_error(py, &e))
     }
 
     /// Finds out what has become of what the last call left unknown, and sends it again if need be.
     fn resend(&self, py: Python<'_>) -> PyResult<()> {
-        self.handle.with(py, |pusher| py.detach(|| pusher.resend()).map_err(|e| batch_error(py, &e)))
+        self.handle.detached(py, |pusher| pusher.resend())?.map_err(|e| batch_error(py, &e))
     }
 
     /// Closes it; a second time does nothing.
@@ -103,33 +104,67 @@ impl Pulled {
 /// Pulls from one queue: iterate over it, or pull. Use it in a `with` block, or close it.
 #[pyclass(frozen, module = "tickpath")]
 pub struct Puller {
-    handle: Handle<Box<dyn tickpath_bus::Puller>>,
+    handle: Handle<Pulling>,
     clock: HostClock,
+}
+
+struct Pulling {
+    opened: Box<dyn tickpath_bus::Puller>,
+    /// What was pulled, and could not be handed over.
+    waiting: VecDeque<TakenPulled>,
+}
+
+/// A message that is pulled, and is no object yet.
+struct TakenPulled {
+    message: Taken,
+    redelivered: bool,
+    deliveries: Option<u32>,
+    tag: u64,
+}
+
+impl TakenPulled {
+    fn of(pulled: &tickpath_bus::Pulled<'_>) -> Self {
+        let tickpath_bus::Pulled { message, redelivered, deliveries, tag } = pulled;
+        Self { message: Taken::of_message(message), redelivered: *redelivered, deliveries: *deliveries, tag: *tag }
+    }
+
+    fn object(&self, py: Python<'_>) -> PyResult<Py<Pulled>> {
+        let Self { redelivered, deliveries, tag, .. } = *self;
+        Py::new(py, Pulled { message: self.message.object(py)?, redelivered, deliveries, tag })
+    }
+}
+
+impl Pulling {
+    fn take(&mut self, limit: usize) -> Result<Vec<TakenPulled>, ReceiveError> {
+        if !self.waiting.is_empty() {
+            let count = limit.min(self.waiting.len());
+            return Ok(self.waiting.drain(..count).collect());
+        }
+        let mut taken = Vec::new();
+        match self.opened.pull(limit, &mut |pulled| taken.push(TakenPulled::of(&pulled))) {
+            Err(e) if taken.is_empty() => Err(e),
+            _ => Ok(taken),
+        }
+    }
 }
 
 impl Puller {
     /// Of a queue that is opened.
     pub fn new(opened: Box<dyn tickpath_bus::Puller>, clock: HostClock) -> Self {
-        Self { handle: Handle::new("puller", opened), clock }
+        Self { handle: Handle::new("puller", Pulling { opened, waiting: VecDeque::new() }), clock }
     }
 
-    fn pull_some(&self, py: Python<'_>, max: usize) -> PyResult<Vec<Pulled>> {
-        self.handle.with(py, |puller| {
-            let (mut pulled, mut failed) = (Vec::new(), None);
-            let done = puller.pull(max, &mut |one| match message_object(py, &one.message) {
-                Ok(message) => {
-                    let tickpath_bus::Pulled { redelivered, deliveries, tag, .. } = one;
-                    pulled.push(Pulled { message, redelivered, deliveries, tag });
-                }
-                Err(e) => failed = Some(e),
-            });
-            if let Err(e) = done
-                && pulled.is_empty()
-            {
-                return Err(receive_error(py, &e));
-            }
-            failed.map_or(Ok(pulled), Err)
-        })
+    /// Takes up to so many messages. Those of which no object can be made wait for the next call with all the others.
+    fn take(&self, py: Python<'_>, limit: usize) -> PyResult<Vec<Py<Pulled>>> {
+        // Before anything is taken that a signal could cost.
+        py.check_signals()?;
+        let taken = self.handle.detached(py, |puller| puller.take(limit))?.map_err(|e| receive_error(py, &e))?;
+        let made: PyResult<Vec<_>> = taken.iter().map(|taken| taken.object(py)).collect();
+        if made.is_err() {
+            self.handle
+                .with(py, |puller| taken.into_iter().rev().for_each(|taken| puller.waiting.push_front(taken)))?;
+        }
+        made
     }
 }
 
@@ -140,30 +175,30 @@ impl Puller {
     }
 
     /// The next message, as soon as there is one. Acknowledge what is done with.
-    fn __next__(&self, py: Python<'_>) -> PyResult<Pulled> {
+    fn __next__(&self, py: Python<'_>) -> PyResult<Py<Pulled>> {
         loop {
-            if let Some(pulled) = self.pull_some(py, 1)?.pop() {
+            if let Some(pulled) = self.take(py, 1)?.pop() {
                 return Ok(pulled);
             }
-            self.wait(py, Some(1.0))?;
+            self.handle.detached(py, |puller| puller.opened.wait(TURN_NS))?;
         }
     }
 
     /// Up to `max` messages that are there; never waits for one to come.
     #[pyo3(signature = (max = 64))]
     fn pull<'py>(&self, py: Python<'py>, max: usize) -> PyResult<Bound<'py, PyList>> {
-        let pulled: PyResult<Vec<_>> = self.pull_some(py, max)?.into_iter().map(|one| Py::new(py, one)).collect();
-        PyList::new(py, pulled?)
+        PyList::new(py, self.take(py, max)?)
     }
 
     /// Everything that was handed over so far is done with, and never comes again.
     fn acknowledge(&self, py: Python<'_>) -> PyResult<()> {
-        self.handle.with(py, |puller| py.detach(|| puller.acknowledge()).map_err(|e| receive_error(py, &e)))
+        self.handle.detached(py, |puller| puller.opened.acknowledge())?.map_err(|e| receive_error(py, &e))
     }
 
     /// One message that was handed over goes back, at once, and comes again, marked.
     fn give_back(&self, py: Python<'_>, pulled: &Pulled) -> PyResult<()> {
-        self.handle.with(py, |puller| py.detach(|| puller.give_back(pulled.tag)).map_err(|e| receive_error(py, &e)))
+        let tag = pulled.tag;
+        self.handle.detached(py, |puller| puller.opened.give_back(tag))?.map_err(|e| receive_error(py, &e))
     }
 
     /// Waits until there may be something, or `timeout` seconds are over. Pull again behind it.
@@ -175,10 +210,10 @@ impl Puller {
         let (clock, begun, whole_ns) = (self.clock, self.clock.ticks(), timeout.as_nanos() as u64);
         let left_ns = || whole_ns.saturating_sub(clock.ns_between(begun, clock.ticks()).max(0) as u64);
         // A puller does not say whether there is something; it returns early if so.
-        let turn = |puller: &mut Box<dyn tickpath_bus::Puller>| {
+        let turn = |puller: &mut Pulling| {
             let slept = clock.ticks();
             let most = left_ns().min(TURN_NS);
-            puller.wait(most);
+            puller.opened.wait(most);
             ((clock.ns_between(slept, clock.ticks()) as u64) < most).then_some(())
         };
         self.handle.wait(py, || left_ns() == 0, turn).map(|_| ())

@@ -6,11 +6,12 @@ use std::time::Duration;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PySlice};
-use tickpath_bus::{Event, Gap, PublisherState};
+use tickpath_bus::{Event, PublisherState, ReceiveError, ResumeToken};
 use tickpath_clock::{Clock, HostClock};
+use tickpath_market::{Kind, TopOfBook, Trade};
 
-use crate::error::{batch_error, publish_error, receive_error};
-use crate::event::{object, with_payload};
+use crate::error::{Error, batch_error, publish_error, receive_error};
+use crate::event::{Taken, with_payload};
 use crate::handle::Handle;
 
 /// The lowest kind of a message.
@@ -24,6 +25,10 @@ const SPIN_NS: i64 = 1_000_000;
 
 /// Spins between two looks at the clock.
 const SPINS: u32 = 256;
+
+/// Bytes of a record.
+const TOP_OF_BOOK_BYTES: usize = size_of::<TopOfBook>();
+const TRADE_BYTES: usize = size_of::<Trade>();
 
 /// The most events of one call.
 const MOST: usize = 1 << 16;
@@ -50,17 +55,15 @@ impl Publisher {
     /// host's clock, unless it is given.
     #[pyo3(signature = (data, kind = None, *, stamp = None))]
     fn publish(&self, py: Python<'_>, data: &Bound<'_, PyAny>, kind: Option<u8>, stamp: Option<u64>) -> PyResult<()> {
-        self.handle.with(py, |publisher| {
-            with_payload(data, |payload, own| {
-                let kind = kind_of(kind, own)?;
-                let stamp = stamp.unwrap_or_else(|| self.clock.ticks());
-                let published = if self.is_quick {
-                    publisher.publish(stamp, kind, payload)
-                } else {
-                    py.detach(|| publisher.publish(stamp, kind, payload))
-                };
-                published.map_err(|e| publish_error(py, &e))
-            })
+        with_payload(data, |payload, own| {
+            let kind = kind_of(kind, own)?;
+            let stamp = stamp.unwrap_or_else(|| self.clock.ticks());
+            let published = if self.is_quick {
+                self.handle.with(py, |publisher| publisher.publish(stamp, kind, payload))
+            } else {
+                self.handle.detached(py, |publisher| publisher.publish(stamp, kind, payload))
+            };
+            published?.map_err(|e| publish_error(py, &e))
         })
     }
 
@@ -76,20 +79,19 @@ impl Publisher {
         let (kind, copies) = payloads(&batch, kind)?;
         let payloads: Vec<&[u8]> = copies.iter().map(Vec::as_slice).collect();
         let stamp = stamp.unwrap_or_else(|| self.clock.ticks());
-        self.handle.with(py, |publisher| {
-            py.detach(|| publisher.publish_batch(stamp, kind, &payloads)).map_err(|e| batch_error(py, &e))
-        })
+        let published = self.handle.detached(py, |publisher| publisher.publish_batch(stamp, kind, &payloads))?;
+        published.map_err(|e| batch_error(py, &e))
     }
 
     /// Finds out what has become of what the last call left unknown, and sends it again if need be.
     fn resend(&self, py: Python<'_>) -> PyResult<()> {
-        self.handle.with(py, |publisher| py.detach(|| publisher.resend()).map_err(|e| batch_error(py, &e)))
+        self.handle.detached(py, |publisher| publisher.resend())?.map_err(|e| batch_error(py, &e))
     }
 
     /// How often its connection was lost and made again; None where nobody knows.
     #[getter]
     fn reconnects(&self, py: Python<'_>) -> PyResult<Option<u64>> {
-        self.handle.with(py, |publisher| Ok(publisher.reconnects()))
+        self.handle.with(py, |publisher| publisher.reconnects())
     }
 
     /// Closes it; a second time does nothing.
@@ -112,69 +114,73 @@ impl Publisher {
 pub struct Subscriber {
     handle: Handle<Subscription>,
     clock: HostClock,
+    /// Looking takes less time than to give the interpreter away.
+    is_quick: bool,
 }
 
 struct Subscription {
     subscriber: Box<dyn tickpath_bus::Subscriber>,
-    /// What was taken out while the interpreter was away, or was no record of an array.
+    /// What was taken out, and is not handed over.
     waiting: VecDeque<Taken>,
+    /// Where it stood before that; none if nobody knows.
+    before: Option<ResumeToken>,
     /// It spins rather than sleeps.
     spins: bool,
 }
 
-/// An event that outlives the call that handed it over.
-enum Taken {
-    Message { sequence: Option<u64>, stamp: u64, kind: u8, payload: Vec<u8> },
-    Foreign { sequence: Option<u64>, payload: Vec<u8> },
-    Gap(Gap),
-}
-
-impl Taken {
-    fn of(event: &Event<'_>) -> Self {
-        match event {
-            Event::Message(m) => {
-                Self::Message { sequence: m.sequence, stamp: m.stamp, kind: m.kind, payload: m.payload.to_vec() }
-            }
-            Event::Foreign(f) => Self::Foreign { sequence: f.sequence, payload: f.bytes.to_vec() },
-            Event::Gap(gap) => Self::Gap(*gap),
-        }
-    }
-
-    fn event(&self) -> Event<'_> {
-        match self {
-            Self::Message { sequence, stamp, kind, payload } => Event::Message(tickpath_bus::Message {
-                sequence: *sequence,
-                stamp: *stamp,
-                kind: *kind,
-                payload,
-                origin: None,
-            }),
-            Self::Foreign { sequence, payload } => {
-                Event::Foreign(tickpath_bus::Foreign { sequence: *sequence, bytes: payload })
-            }
-            Self::Gap(gap) => Event::Gap(*gap),
-        }
-    }
-}
-
 impl Subscription {
-    /// Hands over up to so many events, those first that wait.
-    fn poll(&mut self, limit: usize, handler: &mut dyn FnMut(&Event<'_>)) -> Result<usize, tickpath_bus::ReceiveError> {
-        let mut handed = 0;
-        while handed < limit
-            && let Some(taken) = self.waiting.pop_front()
+    /// Takes out up to so many events, those first that wait. What went wrong behind some of them is told when it comes
+    /// again, or by the next call.
+    fn take(&mut self, limit: usize) -> Result<Vec<Taken>, ReceiveError> {
+        if !self.waiting.is_empty() {
+            let count = limit.min(self.waiting.len());
+            return Ok(self.waiting.drain(..count).collect());
+        }
+        let mut taken = Vec::new();
+        match self.subscriber.poll(limit, &mut |event| taken.push(Taken::of(&event))) {
+            Err(e) if taken.is_empty() => Err(e),
+            _ => Ok(taken),
+        }
+    }
+
+    /// The bytes of up to so many messages of this kind and size, up to the first event that is none.
+    fn take_records(&mut self, kind: u8, record: usize, room: usize) -> Result<Vec<u8>, ReceiveError> {
+        let mut records = Vec::new();
+        while records.len() < room * record
+            && let Some(waits) = self.waiting.pop_front_if(|taken| taken.kind() == Some(kind))
         {
-            handler(&taken.event());
-            handed += 1;
+            waits.append(&mut records);
         }
-        if handed == limit {
-            return Ok(handed);
+        if !self.waiting.is_empty() || !records.is_empty() {
+            return Ok(records);
         }
-        Ok(handed + self.subscriber.poll(limit - handed, &mut |event| handler(&event))?)
+        let Self { subscriber, waiting, before, .. } = self;
+        let polled = subscriber.poll(room.min(MOST), &mut |event| match event {
+            Event::Message(m) if waiting.is_empty() && m.kind == kind && m.payload.len() == record => {
+                records.extend_from_slice(m.payload);
+            }
+            _ => {
+                *before = None;
+                waiting.push_back(Taken::of(&event));
+            }
+        });
+        match polled {
+            Err(e) if records.is_empty() && waiting.is_empty() => Err(e),
+            _ => Ok(records),
+        }
+    }
+
+    /// Takes back what was not handed over; where it stood before that nobody knows.
+    fn take_back(&mut self, taken: Vec<Taken>) {
+        self.before = None;
+        taken.into_iter().rev().for_each(|taken| self.waiting.push_front(taken));
     }
 
     /// Waits for an event until the turn is over; true when one waits.
-    fn turn(&mut self, clock: HostClock, left_ns: u64) -> Result<bool, tickpath_bus::ReceiveError> {
+    fn turn(&mut self, clock: HostClock, left_ns: u64) -> Result<bool, ReceiveError> {
+        if self.waiting.is_empty() {
+            self.before = self.subscriber.token();
+        }
         let begun = clock.ticks();
         loop {
             for _ in 0..SPINS {
@@ -189,8 +195,8 @@ impl Subscription {
                     }
                 }
             }
-            if clock.ns_between(begun, clock.ticks()) >= SPIN_NS.min(left_ns as i64) {
-                return Ok(false);
+            if clock.ns_between(begun, clock.ticks()) >= SPIN_NS.min(i64::try_from(left_ns).unwrap_or(i64::MAX)) {
+                return Ok(!self.waiting.is_empty());
             }
         }
     }
@@ -198,9 +204,9 @@ impl Subscription {
 
 impl Subscriber {
     /// Of a subscription that is opened.
-    pub fn new(subscriber: Box<dyn tickpath_bus::Subscriber>, clock: HostClock, spins: bool) -> Self {
-        let subscription = Subscription { subscriber, waiting: VecDeque::new(), spins };
-        Self { handle: Handle::new("subscriber", subscription), clock }
+    pub fn new(subscriber: Box<dyn tickpath_bus::Subscriber>, clock: HostClock, is_quick: bool, spins: bool) -> Self {
+        let subscription = Subscription { subscriber, waiting: VecDeque::new(), before: None, spins };
+        Self { handle: Handle::new("subscriber", subscription), clock, is_quick }
     }
 
     /// Waits until an event waits to be handed over, or the time is over, which has no end if there is none.
@@ -210,7 +216,7 @@ impl Subscriber {
             None => u64::MAX,
             Some(timeout) => {
                 let passed = clock.ns_between(begun, clock.ticks()).max(0) as u64;
-                (timeout.as_nanos() as u64).saturating_sub(passed)
+                u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX).saturating_sub(passed)
             }
         };
         let turn = |subscription: &mut Subscription| match subscription.turn(clock, left_ns()) {
@@ -220,18 +226,26 @@ impl Subscriber {
         };
         match self.handle.wait(py, || left_ns() == 0, turn)? {
             None => Ok(false),
-            Some(Ok(())) => Ok(true),
-            Some(Err(e)) => Err(receive_error(py, &e)),
+            Some(waited) => waited.map(|()| true).map_err(|e| receive_error(py, &e)),
         }
     }
 
-    fn take_one(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
-        self.handle.with(py, |subscription| {
-            let mut made = None;
-            let polled = subscription.poll(1, &mut |event| made = Some(object(py, event)));
-            polled.map_err(|e| receive_error(py, &e))?;
-            made.transpose()
-        })
+    /// Uses the subscription, without the interpreter where that may take time.
+    #[inline]
+    fn using<R: Send>(&self, py: Python<'_>, act: impl FnOnce(&mut Subscription) -> R + Send) -> PyResult<R> {
+        if self.is_quick { self.handle.with(py, act) } else { self.handle.detached(py, act) }
+    }
+
+    /// Takes up to so many events out, as objects. Those that cannot be made wait for the next call with all the others.
+    fn take(&self, py: Python<'_>, limit: usize) -> PyResult<Vec<Py<PyAny>>> {
+        // Before anything is taken that a signal could cost.
+        py.check_signals()?;
+        let taken = self.using(py, |subscription| subscription.take(limit))?.map_err(|e| receive_error(py, &e))?;
+        let made: PyResult<Vec<_>> = taken.iter().map(|taken| taken.object(py)).collect();
+        if made.is_err() {
+            self.handle.with(py, |subscription| subscription.take_back(taken))?;
+        }
+        made
     }
 }
 
@@ -244,7 +258,7 @@ impl Subscriber {
     /// The next event, as soon as there is one.
     fn __next__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         loop {
-            if let Some(event) = self.take_one(py)? {
+            if let Some(event) = self.take(py, 1)?.pop() {
                 return Ok(event);
             }
             self.wait_within(py, None)?;
@@ -254,20 +268,7 @@ impl Subscriber {
     /// Up to `max` events that are there; never waits.
     #[pyo3(signature = (max = 64))]
     fn poll<'py>(&self, py: Python<'py>, max: usize) -> PyResult<Bound<'py, PyList>> {
-        self.handle.with(py, |subscription| {
-            let (mut events, mut failed) = (Vec::new(), None);
-            let polled = subscription.poll(max.min(MOST), &mut |event| match object(py, event) {
-                Ok(made) => events.push(made),
-                Err(e) => failed = Some(e),
-            });
-            // What came before an error is not lost: the error comes again, or was news.
-            if let Err(e) = polled
-                && events.is_empty()
-            {
-                return Err(receive_error(py, &e));
-            }
-            failed.map_or_else(|| PyList::new(py, events), Err)
-        })
+        PyList::new(py, self.take(py, max.min(MOST))?)
     }
 
     /// Waits until there is something, or `timeout` seconds are over; True if there is.
@@ -282,68 +283,62 @@ impl Subscriber {
         self.wait_within(py, timeout)
     }
 
-    /// Copies messages of one kind into an array of the schema's records (`tickpath.TOP_OF_BOOK`), as many as fit and are
-    /// there; gives how many. It stops in front of what is no such record: `poll` or the iteration hands that over.
-    #[pyo3(signature = (array, kind = 16))]
-    fn poll_into(&self, py: Python<'_>, array: &Bound<'_, PyAny>, kind: u8) -> PyResult<usize> {
+    /// Copies ticks into an array of `tickpath.TOP_OF_BOOK`, or trades into one of `tickpath.TRADE`, as many as fit and are
+    /// there, at most 65,536; gives how many. It stops in front of anything else, which `poll(1)` hands over.
+    fn poll_into(&self, py: Python<'_>, array: &Bound<'_, PyAny>) -> PyResult<usize> {
         let view = py.import("builtins")?.getattr("memoryview")?.call1((array,))?;
         let (record, whole): (usize, usize) =
             (view.getattr("itemsize")?.extract()?, view.getattr("nbytes")?.extract()?);
-        if record == 0 || view.getattr("readonly")?.extract()? {
+        if view.getattr("readonly")?.extract()? {
             return Err(PyTypeError::new_err("the array cannot be written; give one that numpy.zeros has made"));
         }
+        let is_whole: bool = view.getattr("c_contiguous")?.extract()?;
+        let kind = match record {
+            TOP_OF_BOOK_BYTES => Kind::TopOfBook.code(),
+            TRADE_BYTES => Kind::Trade.code(),
+            _ => 0,
+        };
+        if kind == 0 || !is_whole {
+            let sentence =
+                "the array has other records, or holes; give numpy.zeros(1024, tickpath.TOP_OF_BOOK) or TRADE";
+            return Err(PyTypeError::new_err(sentence));
+        }
         let bytes = view.call_method1("cast", ("B",))?;
-        self.handle.with(py, |subscription| {
-            let mut records = Vec::with_capacity(whole);
-            let Subscription { subscriber, waiting, .. } = subscription;
-            let is_record =
-                |event: &Event<'_>| matches!(event, Event::Message(m) if m.kind == kind && m.payload.len() == record);
-            while records.len() + record <= whole
-                && let Some(Taken::Message { payload, .. }) = waiting.pop_front_if(|taken| is_record(&taken.event()))
-            {
-                records.extend_from_slice(&payload);
-            }
-            let room = if waiting.is_empty() { (whole - records.len()) / record } else { 0 };
-            let polled = subscriber.poll(room.min(MOST), &mut |event| match event {
-                Event::Message(m) if waiting.is_empty() && is_record(&event) => records.extend_from_slice(m.payload),
-                _ => waiting.push_back(Taken::of(&event)),
-            });
-            if let Err(e) = polled
-                && records.is_empty()
-            {
-                return Err(receive_error(py, &e));
-            }
-            let place = PySlice::new(py, 0, records.len() as isize, 1);
-            bytes.set_item(place, PyBytes::new(py, &records))?;
-            Ok(records.len() / record)
-        })
+        py.check_signals()?;
+        let taken = self.using(py, |subscription| subscription.take_records(kind, record, whole / record))?;
+        let records = taken.map_err(|e| receive_error(py, &e))?;
+        bytes.set_item(PySlice::new(py, 0, records.len() as isize, 1), PyBytes::new(py, &records))?;
+        Ok(records.len() / record)
     }
 
-    /// Where it stands, as text: `bus.subscribe(topic, start=token)` goes on behind it. None where there is no history.
+    /// Where it stands, as text: `bus.subscribe(topic, token)` goes on behind all that was handed over. None where there is
+    /// no history, or nothing is known of the topic yet.
     fn token(&self, py: Python<'_>) -> PyResult<Option<String>> {
-        self.handle.with(py, |subscription| {
-            // What was taken out and not handed over lies behind the place that is known.
-            let token = if subscription.waiting.is_empty() { subscription.subscriber.token() } else { None };
-            Ok(token.map(|token| token.to_string()))
-        })
+        let known = self.handle.with(py, |subscription| match subscription.waiting.is_empty() {
+            true => Ok(subscription.subscriber.token()),
+            false => subscription.before.map(Some).ok_or(()),
+        })?;
+        let Ok(token) = known else {
+            let sentence = "an event waits behind which nobody knows the place: take it by poll(), then ask again";
+            return Err(Error::Receive.raise(py, sentence));
+        };
+        Ok(token.map(|token| token.to_string()))
     }
 
     /// The process that publishes, 0 if there is none, None where the transport cannot know.
     #[getter]
     fn publisher(&self, py: Python<'_>) -> PyResult<Option<u32>> {
-        self.handle.with(py, |subscription| {
-            Ok(match subscription.subscriber.publisher() {
-                PublisherState::Alive(pid) => Some(pid),
-                PublisherState::Absent => Some(0),
-                PublisherState::Unknown => None,
-            })
+        Ok(match self.handle.with(py, |subscription| subscription.subscriber.publisher())? {
+            PublisherState::Alive(pid) => Some(pid),
+            PublisherState::Absent => Some(0),
+            PublisherState::Unknown => None,
         })
     }
 
     /// How often its connection was lost and made again; None where nobody knows.
     #[getter]
     fn reconnects(&self, py: Python<'_>) -> PyResult<Option<u64>> {
-        self.handle.with(py, |subscription| Ok(subscription.subscriber.reconnects()))
+        self.handle.with(py, |subscription| subscription.subscriber.reconnects())
     }
 
     /// Closes it; a second time does nothing.
