@@ -162,13 +162,19 @@ impl Cluster {
 
     /// What a receiver cannot get over by waiting, of an error that its client has told, together with why. That no
     /// server lets us in is looked at once more: the client says so once, and one of several may, or all by now.
-    pub fn lasting(&self, reasons: &Reasons, error: &KafkaError) -> Option<ServerError> {
+    pub fn lasting<C: ClientContext>(
+        &self,
+        client: &Client<C>,
+        reasons: &Reasons,
+        error: &KafkaError,
+    ) -> Option<ServerError> {
         if let Some(unreadable) = reasons.take_unreadable() {
             return Some(unreadable);
         }
         if !is_of_connections(error) {
             return ServerError::lasting(error);
         }
+        self.server.tell_again(client);
         reasons.refusal()?;
         match self.greet() {
             Ok(()) => {
@@ -188,7 +194,7 @@ impl Cluster {
 
     /// Removes a topic, and waits until its name is free.
     pub fn remove(&self, topic: &str) -> Result<(), ServerError> {
-        match outcome(finish(self.admin.delete_topics(&[topic], &topic_options()))) {
+        match outcome(self.administer(self.admin.delete_topics(&[topic], &topic_options()))) {
             Ok(()) => {}
             Err(KafkaError::AdminOp(Code::UnknownTopicOrPartition)) => return Ok(()),
             Err(error) => return Err((&error).into()),
@@ -205,7 +211,7 @@ impl Cluster {
     pub fn remove_group(&self, group: &str, partitions: i32) -> Result<(), ServerError> {
         let deadline = self.deadline();
         loop {
-            match outcome(finish(self.admin.delete_groups(&[group], &options()))) {
+            match outcome(self.administer(self.admin.delete_groups(&[group], &options()))) {
                 Ok(()) | Err(KafkaError::AdminOp(Code::GroupIdNotFound)) => return Ok(()),
                 Err(KafkaError::AdminOp(Code::NonEmptyGroup)) => {
                     let places = self.places(group, partitions)?;
@@ -257,7 +263,7 @@ impl Cluster {
 
     /// Lets the server forget what lies before these places. It only frees disk: a failure changes nothing else.
     pub fn free(&self, places: &TopicPartitionList) {
-        let _freed = finish(self.admin.delete_records(places, &options()));
+        let _freed = self.administer(self.admin.delete_records(places, &options()));
     }
 
     fn create(&self, topic: &str, partitions: i32, retention: Retention) -> Result<(), ServerError> {
@@ -268,7 +274,7 @@ impl Cluster {
         for (key, value) in &settings {
             new = new.set(key, value);
         }
-        match outcome(finish(self.admin.create_topics([&new], &topic_options()))) {
+        match outcome(self.administer(self.admin.create_topics([&new], &topic_options()))) {
             Ok(()) | Err(KafkaError::AdminOp(Code::TopicAlreadyExists)) => Ok(()),
             Err(error) => Err((&error).into()),
         }
@@ -298,7 +304,8 @@ impl Cluster {
         for (key, value) in &settings {
             changed = changed.set(key, value);
         }
-        let results = finish(self.admin.alter_configs([&changed], &options())).map_err(|e| ServerError::from(&e))?;
+        let results =
+            self.administer(self.admin.alter_configs([&changed], &options())).map_err(|e| ServerError::from(&e))?;
         match results.into_iter().next() {
             Some(Err((_topic, code))) => Err((&KafkaError::AdminOp(code)).into()),
             Some(Ok(_)) | None => Ok(()),
@@ -311,7 +318,7 @@ impl Cluster {
         let specifier = ResourceSpecifier::Topic(topic);
         let deadline = self.deadline();
         loop {
-            let found = finish(self.admin.describe_configs([&specifier], &options()));
+            let found = self.administer(self.admin.describe_configs([&specifier], &options()));
             let found = found.map_err(|e| ServerError::from(&e))?.into_iter().next().transpose();
             if let Err(Code::TopicAuthorizationFailed | Code::ClusterAuthorizationFailed) = found {
                 return Ok(None);
@@ -355,9 +362,22 @@ impl Cluster {
         all.add_partition_range(group, 0, partitions - 1);
         let places = self.patiently(|left| consumer.committed_offsets(all.clone(), left));
         drain(&consumer);
-        let places = places.map_err(|e| consumer.context().explain(&e));
-        *counter = Some(Counter { group: group.to_owned(), consumer });
-        places
+        match places {
+            Ok(places) => {
+                *counter = Some(Counter { group: group.to_owned(), consumer });
+                Ok(places)
+            }
+            Err(error) => Err(consumer.context().explain(&error)),
+        }
+    }
+
+    /// What came of a request, when it is there.
+    fn administer<T>(&self, request: impl Future<Output = KafkaResult<T>>) -> KafkaResult<T> {
+        let result = finish(request);
+        if result.is_err() {
+            self.server.tell_again(self.admin.inner());
+        }
+        result
     }
 
     /// Asks again, as long as the answer is that something is not ready yet.
@@ -373,6 +393,7 @@ impl Cluster {
 
     fn explain(&self, error: &KafkaError) -> ServerError {
         drain(&self.lookup);
+        self.server.tell_again(self.lookup.client());
         self.lookup.context().explain(error)
     }
 }

@@ -152,6 +152,7 @@ impl Line {
                 if reasons.outage().is_none() {
                     return Ok(());
                 }
+                self.cluster.server().tell_again(producer.client());
                 match self.cluster.watermarks(producer.client(), &self.topic, self.next) {
                     Ok(_marks) => {
                         reasons.forget();
@@ -184,7 +185,11 @@ impl Line {
                 outage = None;
                 continue;
             }
-            if !outage.get_or_insert_with(|| self.cluster.deadline()).is_over() {
+            let deadline = outage.get_or_insert_with(|| {
+                self.cluster.server().tell_again(producer.client());
+                self.cluster.deadline()
+            });
+            if !deadline.is_over() {
                 continue;
             }
             if producer.client().fetch_metadata(Some(&self.topic), LAST_LOOK).is_ok() {

@@ -268,7 +268,7 @@ impl KafkaPuller {
                 | Code::InconsistentGroupProtocol
                 | Code::GroupMaxSizeReached,
             ) => Some(error.into()),
-            _ => self.cluster.lasting(&self.group().reasons, error),
+            _ => self.cluster.lasting(self.consumer.client(), &self.group().reasons, error),
         }
     }
 

@@ -1,11 +1,13 @@
 //! Which servers a URL names, and how they are spoken to.
 
+use std::ffi::CString;
 use std::fmt;
 use std::net::IpAddr;
 use std::path::Path;
 
-use rdkafka::ClientConfig;
+use rdkafka::client::{Client, ClientContext};
 use rdkafka::config::RDKafkaLogLevel;
+use rdkafka::{ClientConfig, bindings};
 use tickpath_bus_api::ConnectError;
 use tickpath_bus_api::url::{Address, TlsFiles, Url};
 
@@ -88,6 +90,16 @@ impl Server {
     /// Hosts and ports, in the order of the URL.
     pub fn addresses(&self) -> impl Iterator<Item = (&str, u16)> {
         self.addresses.iter().map(|address| (address.host.as_str(), address.port_or(PORT)))
+    }
+
+    /// Tells a client again where the cluster is. One that was told of no server, as a cluster says that has taken all
+    /// of them for dead for a moment, forgets those it knew, and connects to none any more (librdkafka #5301).
+    #[allow(unsafe_code, reason = "the client library has no other call for it")]
+    pub fn tell_again<C: ClientContext>(&self, client: &Client<C>) {
+        let hosts = CString::new(self.hosts()).expect("a host has no zero byte");
+        // SAFETY: the handle is the client's own, which outlives the call; any thread may make it, and the text is
+        // copied.
+        unsafe { bindings::rd_kafka_brokers_add(client.native_ptr(), hosts.as_ptr()) };
     }
 
     /// The settings of a client: those of all, and these.

@@ -161,7 +161,9 @@ impl Subscriber for KafkaSubscriber {
             } else {
                 match self.consumer.poll(Duration::ZERO) {
                     None => break,
-                    Some(Err(e)) => self.trouble.note(&e, self.cluster.lasting(self.consumer.context(), &e)),
+                    Some(Err(e)) => {
+                        self.trouble.note(&e, self.cluster.lasting(self.consumer.client(), self.consumer.context(), &e))
+                    }
                     Some(Ok(message)) => {
                         let value = message.payload().unwrap_or_default();
                         let made_ms = message.timestamp().to_millis();
@@ -190,7 +192,9 @@ impl Subscriber for KafkaSubscriber {
         match self.consumer.poll(whole_ms(timeout_ns)) {
             None => {}
             Some(Ok(message)) => self.held = Some(Record::of(&message)),
-            Some(Err(e)) => self.trouble.note(&e, self.cluster.lasting(self.consumer.context(), &e)),
+            Some(Err(e)) => {
+                self.trouble.note(&e, self.cluster.lasting(self.consumer.client(), self.consumer.context(), &e))
+            }
         }
     }
 

@@ -12,7 +12,7 @@ mod server;
 use tickpath_bus_api::conformance::run_child;
 use tickpath_bus_api::{ConnectError, Connection};
 use tickpath_bus_kafka::KafkaBus;
-use tickpath_clock::sleep_ns;
+use tickpath_clock::{Clock, HostClock, sleep_ns};
 
 /// The server's URL.
 fn url() -> String {
@@ -23,15 +23,15 @@ fn connect(url: &str) -> Result<Box<dyn Connection>, ConnectError> {
     Ok(Box::new(KafkaBus::connect(url)?))
 }
 
-/// Looks every millisecond or so whether this is so, for a minute or so.
+/// Looks every millisecond or so whether this is so, for two minutes or so.
 fn until(mut is_so: impl FnMut() -> bool) {
-    for _ in 0..60_000 {
-        if is_so() {
-            return;
-        }
+    const LONG_NS: i64 = 120_000_000_000;
+    let clock = HostClock::get().unwrap();
+    let start = clock.ticks();
+    while !is_so() {
+        assert!(clock.ns_between(start, clock.ticks()) < LONG_NS, "it never came to be so");
         sleep_ns(1_000_000);
     }
-    panic!("it never came to be so");
 }
 
 /// What a child of the suite does; else a test of nothing.

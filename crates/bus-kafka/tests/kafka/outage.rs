@@ -10,7 +10,7 @@ use tickpath_bus_api::{
     Subscriber, TopicConfig,
 };
 use tickpath_bus_kafka::KafkaBus;
-use tickpath_clock::{Clock, HostClock, Wait};
+use tickpath_clock::{Clock, HostClock, Wait, sleep_ns};
 
 use crate::kafka_server::{KafkaServer, in_turn};
 use crate::until;
@@ -18,6 +18,8 @@ use crate::until;
 const KIND: u8 = 16;
 const TOPIC: &str = "outage";
 const QUEUE: &str = "outage";
+/// After so long without a word, a server is surely taken out of its cluster (`broker.session.timeout.ms`).
+const SESSION_NS: u64 = 4_000_000_000;
 
 /// One after the other on one server, whose start takes longer than most of this.
 #[test]
@@ -26,6 +28,7 @@ fn whatever_befalls_a_server_is_said_and_nothing_comes_twice() {
     let mut server = KafkaServer::start("", "");
     an_acknowledgement_that_nobody_answers_is_done_with_or_comes_again(&server);
     what_a_puller_holds_that_is_dropped_meanwhile_comes_again(&server);
+    who_is_told_of_no_server_finds_it_again(&server);
     what_is_unknown_is_said_so_and_comes_once_when_it_is_sent_again(&mut server);
     an_end_that_is_lost_is_told_and_what_is_old_is_not_new(&mut server);
 }
@@ -62,10 +65,11 @@ fn what_is_unknown_is_said_so_and_comes_once_when_it_is_sent_again(server: &mut 
     until(|| matches!(bus.waiting(QUEUE), Ok(Some(1..=2))));
     assert!(!bus.queue_capabilities().exact_resend);
 
-    // Nobody is there, and that is known before anything is sent.
+    // Nobody is there, and that is known before anything is sent, but for a connection whose end has not come yet.
     server.kill();
     let first = publisher.publish(3, KIND, b"ours").expect_err("the server is gone");
     assert!(first.may_pass(), "{first}");
+    let is_given_up = first.fate() == Fate::Unknown;
     let second = publisher.publish(4, KIND, b"ours").expect_err("the server is still gone");
     assert!(matches!(second, PublishError::Unavailable(_)), "{second}");
     assert!(second.to_string().contains("refused the connection"), "{second}");
@@ -75,7 +79,36 @@ fn what_is_unknown_is_said_so_and_comes_once_when_it_is_sent_again(server: &mut 
         Err(PublishError::Unavailable(_)) => false,
         Err(other) => panic!("{other}"),
     });
+    if is_given_up {
+        assert_eq!(next_event(&mut *subscriber), OwnedEvent::Gap(Gap::Missed(1)));
+    }
     assert_eq!(next_message(&mut *subscriber), (5, b"ours".to_vec()));
+}
+
+/// A server that has stood still is taken out of the cluster for a moment, and then tells who asks that there is none.
+fn who_is_told_of_no_server_finds_it_again(server: &KafkaServer) {
+    const FORGOTTEN: &str = "forgotten";
+    let bus = connect(server);
+    let mut publisher = publisher(&bus, FORGOTTEN);
+    let mut subscriber = subscriber(&bus, FORGOTTEN);
+    let config = QueueConfig::new(Delivery::AtLeastOnce);
+    let mut pusher = bus.pusher(FORGOTTEN, &config).unwrap_or_else(|e| panic!("no pusher: {e}"));
+    let mut puller = bus.puller(FORGOTTEN, &config, Wait::Block).unwrap_or_else(|e| panic!("no puller: {e}"));
+    publisher.publish(0, KIND, b"ours").unwrap();
+    assert_eq!(next_message(&mut *subscriber), (0, b"ours".to_vec()));
+    pusher.push(0, KIND, b"ours").unwrap();
+    assert_eq!(pull_stamps(&mut *puller, 1).len(), 1);
+    puller.acknowledge().unwrap();
+
+    halt(server.pid());
+    sleep_ns(SESSION_NS);
+    go_on(server.pid());
+    // Asked at once, and until it is there again.
+    until(|| matches!(bus.waiting(FORGOTTEN), Ok(Some(0))));
+    until(|| publisher.publish(1, KIND, b"ours").is_ok());
+    until(|| pusher.push(1, KIND, b"ours").is_ok());
+    until(|| next_message(&mut *subscriber).0 == 1);
+    until(|| pull_stamps(&mut *puller, 1).iter().any(|&(stamp, _)| stamp == 1));
 }
 
 /// Of a topic and of a queue, in one fall.
