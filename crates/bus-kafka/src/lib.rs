@@ -101,6 +101,7 @@
 
 mod advice;
 mod answer;
+mod brokers;
 mod cluster;
 mod committer;
 mod deadline;

@@ -1,17 +1,17 @@
 //! Which servers a URL names, and how they are spoken to.
 
-use std::ffi::CString;
 use std::fmt;
 use std::net::IpAddr;
 use std::path::Path;
 
+use rdkafka::ClientConfig;
 use rdkafka::client::{Client, ClientContext};
 use rdkafka::config::RDKafkaLogLevel;
-use rdkafka::{ClientConfig, bindings};
 use tickpath_bus_api::ConnectError;
 use tickpath_bus_api::url::{Address, TlsFiles, Url};
 
 use crate::answer::ServerError;
+use crate::brokers;
 
 /// Where Kafka listens if nobody says otherwise.
 pub(crate) const PORT: u16 = 9092;
@@ -92,14 +92,9 @@ impl Server {
         self.addresses.iter().map(|address| (address.host.as_str(), address.port_or(PORT)))
     }
 
-    /// Tells a client again where the cluster is. One that was told of no server, as a cluster says that has taken all
-    /// of them for dead for a moment, forgets those it knew, and connects to none any more (librdkafka #5301).
-    #[allow(unsafe_code, reason = "the client library has no other call for it")]
+    /// Tells a client again where the cluster is.
     pub fn tell_again<C: ClientContext>(&self, client: &Client<C>) {
-        let hosts = CString::new(self.hosts()).expect("a host has no zero byte");
-        // SAFETY: the handle is the client's own, which outlives the call; any thread may make it, and the text is
-        // copied.
-        unsafe { bindings::rd_kafka_brokers_add(client.native_ptr(), hosts.as_ptr()) };
+        brokers::add(client, &self.hosts());
     }
 
     /// The settings of a client: those of all, and these.
