@@ -1,9 +1,11 @@
 """Topics: what is published comes, in order, whole, once; and what does not is told."""
 
+import copy
 import pickle
 import threading
 from collections.abc import Callable
 from decimal import Decimal, localcontext
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -66,7 +68,7 @@ def test_iteration_waits_for_the_next_event(any_place: Place) -> None:
 
 
 @pytest.mark.parametrize("wait", ["busy", "yield", "block", "adaptive"])
-def test_every_wait_is_woken(log: Place, wait: str) -> None:
+def test_every_wait_is_woken(log: Place, wait: Literal["busy", "yield", "block", "adaptive"]) -> None:
     with log.bus.publisher(log.name) as publisher, log.bus.subscribe(log.name, wait=wait) as subscriber:
         came: list[tp.Event] = []
         thread = threading.Thread(target=lambda: came.extend(collect(subscriber, 10)))
@@ -134,7 +136,7 @@ def test_an_array_that_cannot_be_written_is_refused(log: Place) -> None:
         with pytest.raises(TypeError, match="cannot be written"):
             subscriber.poll_into(array)
         for wrong in (np.zeros(4), np.zeros(8, tp.TOP_OF_BOOK)[::2], bytearray(48)):
-            with pytest.raises(TypeError, match="other records, or holes"):
+            with pytest.raises(TypeError, match="other records|holes"):
                 subscriber.poll_into(wrong)
 
 
@@ -156,8 +158,8 @@ def test_who_stops_goes_on_behind_his_token(any_place: Place) -> None:
 
 def test_bad_words_are_told_with_the_remedy(log: Place) -> None:
     mistakes: list[tuple[Callable[[], object], str]] = [
-        (lambda: log.bus.subscribe(log.name, wait="spin"), "use one of 'busy', 'yield', 'block', 'adaptive'"),
-        (lambda: log.bus.publisher(log.name, "drop"), "use one of 'overwrite', 'fail', 'keep'"),
+        (lambda: log.bus.subscribe(log.name, wait="spin"), "use one of 'busy', 'yield'"),  # type: ignore[arg-type]
+        (lambda: log.bus.publisher(log.name, "drop"), "use one of 'overwrite'"),  # type: ignore[arg-type]
         (lambda: log.bus.subscribe(log.name, "yesterday"), "start with 'now', 'oldest'"),
         (lambda: log.bus.publisher(log.name, max_age=-1.0), "give seconds above 0"),
         (lambda: tp.units("0.123456789"), "more than eight decimals"),
@@ -210,3 +212,71 @@ def test_nothing_of_ours_is_pickled(log: Place) -> None:
     for made in [tp.TopOfBook(1, 2, 3, 4), tp.Trade(1, 2), log.bus]:
         with pytest.raises(TypeError, match="pickle"):
             pickle.dumps(made)
+
+
+def test_records_of_an_array_are_published_and_come_with_their_stamps(any_place: Place) -> None:
+    with any_place.bus.subscribe(any_place.name) as subscriber, any_place.bus.publisher(any_place.name) as publisher:
+        sent = np.zeros(10, tp.TOP_OF_BOOK)
+        sent["bid"] = range(10)
+        publisher.publish_batch(sent, stamp=7)
+        publisher.publish_batch((tp.TopOfBook(number, 1, number, 1) for number in range(10, 12)), stamp=8)
+        came, stamps = np.zeros(16, tp.TOP_OF_BOOK), np.zeros(16, np.uint64)
+        count = 0
+        while count < 12:
+            assert subscriber.wait(60)
+            count += subscriber.poll_into(came[count:], stamps[count:])
+        assert came["bid"][:12].tolist() == list(range(12))
+        assert stamps.tolist() == [7] * 10 + [8] * 2 + [0] * 4
+        with pytest.raises(TypeError, match="the stamps do not fit"):
+            subscriber.poll_into(came, stamps[:3])
+        assert subscriber.poll_into(came[:0]) == 0
+
+
+def test_what_came_can_be_compared_copied_and_published_again(log: Place) -> None:
+    with log.bus.subscribe(log.name) as subscriber, log.bus.publisher(log.name) as publisher:
+        first = tp.Message(KIND, b"anything")
+        publisher.publish(first, stamp=5)
+        (came,) = collect(subscriber, 1)
+        assert isinstance(came, tp.Message) and (came.kind, bytes(came), came.stamp) == (KIND, b"anything", 5)
+        publisher.publish(came, stamp=6)
+        (again,) = collect(subscriber, 1)
+        assert came != again and len({came, again, copy.copy(came), copy.deepcopy(again)}) == 2
+        assert tp.Message(KIND, b"x") == tp.Message(KIND, b"x") != tp.Message(KIND + 1, b"x")
+    tick = tp.TopOfBook(1, 2, 3, 4, symbol=5)
+    assert tp.TopOfBook.from_bytes(bytes(tick)) == tick == copy.deepcopy(tick)
+    assert tp.Gap(3) == tp.Gap(3) != tp.Gap(None)
+    with pytest.raises(ValueError, match="a Trade has 40 bytes, and these are 48"):
+        tp.Trade.from_bytes(bytes(tick))
+
+
+def test_bad_input_is_told_with_the_remedy(log: Place) -> None:
+    with log.bus.publisher(log.name) as publisher:
+        for kind in (-1, 15, 256):
+            with pytest.raises(ValueError, match=f"the kind {kind} is not ours to give; use 16 to 255"):
+                publisher.publish(b"x", kind)
+        with pytest.raises(TypeError, match=r"publish text\.encode\(\)"):
+            publisher.publish("text", KIND)  # type: ignore[arg-type]
+        with pytest.raises(TypeError, match="give kind=16 to 255"):
+            publisher.publish(b"x")
+    with pytest.raises(ValueError, match="most_deliveries=0 would let nothing through"):
+        log.bus.puller(log.name, "at-least-once", most_deliveries=0)
+    with pytest.raises(ValueError, match="'keeps' is no policy; use one of 'overwrite', 'fail', 'keep'"):
+        log.bus.publisher(log.name, "keeps")  # type: ignore[arg-type]
+
+
+def test_a_batch_says_what_became_of_it_and_why(log: Place) -> None:
+    with log.bus.publisher(log.name, "fail") as publisher:
+        with pytest.raises(tp.BatchError) as raised:
+            publisher.publish_batch([b"x", b"y"], KIND)
+        assert (raised.value.done, raised.value.unknown) == (0, [])
+        assert isinstance(raised.value.__cause__, tp.NoSubscriber)
+
+
+def test_stamps_are_of_the_clock_that_now_reads(log: Place) -> None:
+    with log.bus.subscribe(log.name) as subscriber, log.bus.publisher(log.name) as publisher:
+        before = tp.now()
+        publisher.publish(b"x", KIND)
+        (came,) = collect(subscriber, 1)
+        after = tp.now()
+    assert isinstance(came, tp.Message) and before <= came.stamp <= after
+    assert tp.ns_between(before, after) >= 0 >= tp.ns_between(after, before)

@@ -25,6 +25,8 @@ from ._native import (
     TopOfBook,
     Trade,
     connect,
+    now,
+    ns_between,
 )
 from .errors import (
     BatchError,
@@ -48,11 +50,10 @@ if TYPE_CHECKING:
 
     TOP_OF_BOOK: np.dtype[np.void]
     TRADE: np.dtype[np.void]
+    __version__: str
 
 __all__ = [
     "SCALE",
-    "TOP_OF_BOOK",
-    "TRADE",
     "BatchError",
     "Bus",
     "Closed",
@@ -81,6 +82,8 @@ __all__ = [
     "Trade",
     "connect",
     "decimal",
+    "now",
+    "ns_between",
     "units",
 ]
 
@@ -135,7 +138,11 @@ _RECORDS: dict[str, Any] = {
 
 
 def __getattr__(name: str) -> Any:
-    """The schema's records as numpy has them; numpy is imported for who asks."""
+    """The schema's records as numpy has them; numpy is imported for who asks. And the version of what is installed."""
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("tickpath")
     fields = _RECORDS.get(name)
     if fields is None:
         raise AttributeError(f"module 'tickpath' has no attribute {name!r}")

@@ -46,8 +46,10 @@ impl Bus {
         py: Python<'_>,
         delivery: Option<&str>,
         capacity: Option<usize>,
-        most_deliveries: Option<NonZeroU32>,
+        most_deliveries: Option<u32>,
     ) -> PyResult<QueueConfig> {
+        let most_deliveries =
+            most_deliveries.map(|most| NonZeroU32::new(most).ok_or_else(no_deliveries)).transpose()?;
         let usual = self.handle.in_turn(py, |connection| connection.queue_capabilities().deliveries[0])?;
         let delivery = match delivery {
             Some(word) => by_name("delivery", word, &Delivery::ALL, Delivery::name)?,
@@ -107,7 +109,7 @@ impl Bus {
         queue: &str,
         delivery: Option<&str>,
         capacity: Option<usize>,
-        most_deliveries: Option<NonZeroU32>,
+        most_deliveries: Option<u32>,
     ) -> PyResult<Pusher> {
         let config = self.queue_config(py, delivery, capacity, most_deliveries)?;
         Ok(Pusher::new(self.ask(py, |connection| connection.pusher(queue, &config))?, self.clock))
@@ -122,7 +124,7 @@ impl Bus {
         delivery: Option<&str>,
         wait: &str,
         capacity: Option<usize>,
-        most_deliveries: Option<NonZeroU32>,
+        most_deliveries: Option<u32>,
     ) -> PyResult<Puller> {
         let config = self.queue_config(py, delivery, capacity, most_deliveries)?;
         let wait = wait_of(wait)?;
@@ -144,9 +146,10 @@ impl Bus {
         self.ask(py, |connection| connection.waiting(queue))
     }
 
-    /// What topics can do here, by name.
+    /// What topics can do here, by name, and how queues deliver.
     fn capabilities<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let can = self.handle.in_turn(py, |connection| connection.capabilities())?;
+        let (can, queues) =
+            self.handle.in_turn(py, |connection| (connection.capabilities(), connection.queue_capabilities()))?;
         let told = PyDict::new(py);
         told.set_item("sequences", can.sequences)?;
         told.set_item("history", can.history)?;
@@ -155,6 +158,7 @@ impl Bus {
         told.set_item("publisher_liveness", can.publisher_liveness)?;
         told.set_item("whole_batches", can.whole_batches)?;
         told.set_item("policies", can.policies.iter().map(|policy| policy.name()).collect::<Vec<_>>())?;
+        told.set_item("deliveries", queues.deliveries.iter().map(|delivery| delivery.name()).collect::<Vec<_>>())?;
         told.set_item("max_payload", can.max_payload)?;
         Ok(told)
     }
@@ -208,6 +212,10 @@ impl Begin {
             })?)),
         }
     }
+}
+
+fn no_deliveries() -> PyErr {
+    PyValueError::new_err("most_deliveries=0 would let nothing through; give 1 or more, or None for no end")
 }
 
 fn wait_of(word: &str) -> PyResult<Wait> {

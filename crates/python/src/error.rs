@@ -110,7 +110,11 @@ pub fn batch_error(py: Python<'_>, error: &BatchError) -> PyErr {
         ])
     };
     match attributes() {
-        Ok(attributes) => Error::Batch.raise_with(py, &error.to_string(), &attributes),
+        Ok(attributes) => {
+            let raised = Error::Batch.raise_with(py, &error.to_string(), &attributes);
+            raised.set_cause(py, Some(publish_error(py, &error.error)));
+            raised
+        }
         Err(e) => e,
     }
 }

@@ -1,10 +1,11 @@
 //! What a subscriber finds, as small frozen objects. Prices and quantities are whole numbers of 10⁻⁸.
 
 use std::fmt::Write;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyTuple};
+use pyo3::types::{PyBytes, PyString, PyTuple};
 use tickpath_bus::Event;
 use tickpath_market::{self as market, Kind, Price, Quantity, SymbolId};
 use zerocopy::{FromBytes, IntoBytes};
@@ -89,12 +90,42 @@ impl TopOfBook {
         )
     }
 
+    /// The one whose bytes these are.
+    #[staticmethod]
+    fn from_bytes(payload: &[u8]) -> PyResult<Self> {
+        let read = market::TopOfBook::read_from_bytes(payload)
+            .map_err(|_| wrong_size::<market::TopOfBook>("TopOfBook", payload))?;
+        Ok(Self::of(&read, 0, None))
+    }
+
+    fn __copy__(this: Py<Self>) -> Py<Self> {
+        this
+    }
+
+    fn __deepcopy__(this: Py<Self>, _memo: &Bound<'_, PyAny>) -> Py<Self> {
+        this
+    }
+
     fn __reduce__(&self) -> PyResult<()> {
         Err(PyTypeError::new_err(format!("a TopOfBook {NOT_PICKLED}")))
     }
 }
 
 impl TopOfBook {
+    #[inline]
+    fn of(m: &market::TopOfBook, stamp: u64, sequence: Option<u64>) -> Self {
+        Self {
+            bid: m.bid.0,
+            bid_quantity: m.bid_quantity.0,
+            ask: m.ask.0,
+            ask_quantity: m.ask_quantity.0,
+            event_ns: m.event_ns,
+            symbol: m.symbol.0,
+            stamp,
+            sequence,
+        }
+    }
+
     fn message(&self) -> market::TopOfBook {
         market::TopOfBook {
             bid: Price(self.bid),
@@ -125,12 +156,42 @@ impl Trade {
         format!("Trade(price={price}, quantity={quantity}, trade_id={}, symbol={})", self.trade_id, self.symbol)
     }
 
+    /// The one whose bytes these are.
+    #[staticmethod]
+    fn from_bytes(payload: &[u8]) -> PyResult<Self> {
+        let read =
+            market::Trade::read_from_bytes(payload).map_err(|_| wrong_size::<market::Trade>("Trade", payload))?;
+        Ok(Self::of(&read, 0, None))
+    }
+
+    fn __copy__(this: Py<Self>) -> Py<Self> {
+        this
+    }
+
+    fn __deepcopy__(this: Py<Self>, _memo: &Bound<'_, PyAny>) -> Py<Self> {
+        this
+    }
+
     fn __reduce__(&self) -> PyResult<()> {
         Err(PyTypeError::new_err(format!("a Trade {NOT_PICKLED}")))
     }
 }
 
 impl Trade {
+    #[inline]
+    fn of(m: &market::Trade, stamp: u64, sequence: Option<u64>) -> Self {
+        Self {
+            price: m.price.0,
+            quantity: m.quantity.0,
+            trade_id: m.trade_id,
+            event_ns: m.event_ns,
+            symbol: m.symbol.0,
+            aggressor: m.aggressor,
+            stamp,
+            sequence,
+        }
+    }
+
     fn message(&self) -> market::Trade {
         market::Trade {
             price: Price(self.price),
@@ -146,6 +207,31 @@ impl Trade {
 
 #[pymethods]
 impl Message {
+    #[new]
+    fn new(kind: u8, payload: Py<PyBytes>) -> Self {
+        Self { kind, payload, stamp: 0, sequence: None }
+    }
+
+    fn __bytes__(&self, py: Python<'_>) -> Py<PyBytes> {
+        self.payload.clone_ref(py)
+    }
+
+    fn __eq__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> bool {
+        other.cast::<Self>().is_ok_and(|other| self.parts(py) == other.get().parts(py))
+    }
+
+    fn __hash__(&self, py: Python<'_>) -> u64 {
+        hash_of(&self.parts(py))
+    }
+
+    fn __copy__(this: Py<Self>) -> Py<Self> {
+        this
+    }
+
+    fn __deepcopy__(this: Py<Self>, _memo: &Bound<'_, PyAny>) -> Py<Self> {
+        this
+    }
+
     fn __repr__(&self, py: Python<'_>) -> String {
         format!("Message(kind={}, payload={})", self.kind, shown(self.payload.as_bytes(py)))
     }
@@ -155,8 +241,35 @@ impl Message {
     }
 }
 
+impl Message {
+    fn parts<'a>(&'a self, py: Python<'a>) -> (u8, &'a [u8], u64, Option<u64>) {
+        (self.kind, self.payload.as_bytes(py), self.stamp, self.sequence)
+    }
+}
+
 #[pymethods]
 impl Foreign {
+    fn __bytes__(&self, py: Python<'_>) -> Py<PyBytes> {
+        self.payload.clone_ref(py)
+    }
+
+    fn __eq__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> bool {
+        let parts = |one: &Self| (one.payload.as_bytes(py).to_vec(), one.sequence);
+        other.cast::<Self>().is_ok_and(|other| parts(self) == parts(other.get()))
+    }
+
+    fn __hash__(&self, py: Python<'_>) -> u64 {
+        hash_of(&(self.payload.as_bytes(py), self.sequence))
+    }
+
+    fn __copy__(this: Py<Self>) -> Py<Self> {
+        this
+    }
+
+    fn __deepcopy__(this: Py<Self>, _memo: &Bound<'_, PyAny>) -> Py<Self> {
+        this
+    }
+
     fn __repr__(&self, py: Python<'_>) -> String {
         format!("Foreign(payload={})", shown(self.payload.as_bytes(py)))
     }
@@ -178,6 +291,19 @@ impl Gap {
             Some(missed) => format!("Gap(missed={missed})"),
             None => "Gap(missed=None)".to_owned(),
         }
+    }
+
+    #[new]
+    fn new(missed: Option<u64>) -> Self {
+        Self { missed }
+    }
+
+    fn __copy__(this: Py<Self>) -> Py<Self> {
+        this
+    }
+
+    fn __deepcopy__(this: Py<Self>, _memo: &Bound<'_, PyAny>) -> Py<Self> {
+        this
     }
 
     fn __reduce__(&self) -> PyResult<()> {
@@ -216,30 +342,12 @@ impl Taken {
         if kind == TOP_OF_BOOK
             && let Ok(m) = market::TopOfBook::read_from_bytes(payload)
         {
-            return Self::TopOfBook(TopOfBook {
-                bid: m.bid.0,
-                bid_quantity: m.bid_quantity.0,
-                ask: m.ask.0,
-                ask_quantity: m.ask_quantity.0,
-                event_ns: m.event_ns,
-                symbol: m.symbol.0,
-                stamp,
-                sequence,
-            });
+            return Self::TopOfBook(TopOfBook::of(&m, stamp, sequence));
         }
         if kind == TRADE
             && let Ok(m) = market::Trade::read_from_bytes(payload)
         {
-            return Self::Trade(Trade {
-                price: m.price.0,
-                quantity: m.quantity.0,
-                trade_id: m.trade_id,
-                event_ns: m.event_ns,
-                symbol: m.symbol.0,
-                aggressor: m.aggressor,
-                stamp,
-                sequence,
-            });
+            return Self::Trade(Trade::of(&m, stamp, sequence));
         }
         Self::Message { kind, payload: payload.to_vec(), stamp, sequence }
     }
@@ -253,11 +361,17 @@ impl Taken {
         }
     }
 
-    /// Appends the bytes of a tick or a trade.
-    pub fn append(&self, records: &mut Vec<u8>) {
+    /// Appends the bytes of a tick or a trade, and its stamp.
+    pub fn append(&self, records: &mut Vec<u8>, stamps: &mut Vec<u64>) {
         match self {
-            Self::TopOfBook(tick) => records.extend_from_slice(tick.message().as_bytes()),
-            Self::Trade(trade) => records.extend_from_slice(trade.message().as_bytes()),
+            Self::TopOfBook(tick) => {
+                records.extend_from_slice(tick.message().as_bytes());
+                stamps.push(tick.stamp);
+            }
+            Self::Trade(trade) => {
+                records.extend_from_slice(trade.message().as_bytes());
+                stamps.push(trade.stamp);
+            }
             _ => {}
         }
     }
@@ -297,10 +411,30 @@ pub fn with_payload<R>(data: &Bound<'_, PyAny>, act: impl FnOnce(&[u8], Option<u
     if let Ok(trade) = data.cast::<Trade>() {
         return act(trade.get().message().as_bytes(), Some(Kind::Trade.code()));
     }
+    if let Ok(message) = data.cast::<Message>() {
+        let message = message.get();
+        return act(message.payload.as_bytes(data.py()), Some(message.kind));
+    }
+    if let Ok(foreign) = data.cast::<Foreign>() {
+        return act(foreign.get().payload.as_bytes(data.py()), None);
+    }
+    if data.is_instance_of::<PyString>() {
+        return Err(PyTypeError::new_err("text is no bytes; publish text.encode()"));
+    }
     // Anything else that has bytes.
     let view = data.py().import("builtins")?.getattr("memoryview")?.call1((data,))?;
     let copy = view.call_method0("tobytes")?;
     act(copy.cast::<PyBytes>()?.as_bytes(), None)
+}
+
+fn wrong_size<T>(what: &str, payload: &[u8]) -> PyErr {
+    PyValueError::new_err(format!("a {what} has {} bytes, and these are {}", size_of::<T>(), payload.len()))
+}
+
+fn hash_of(parts: &impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    parts.hash(&mut hasher);
+    hasher.finish()
 }
 
 /// Bytes for a person, not all of them where they are many.

@@ -4,24 +4,33 @@
 //! No Python code runs while it is locked, for that may do anything: close it, end the thread, or never come back. So what is
 //! taken out becomes objects, and what went wrong an exception, when it is free again.
 
+use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 
+use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use tickpath_log::Birthplace;
 
 use crate::error::Error;
+use crate::lookout::{Asked, Lookout, Watched};
 
 /// Something that is opened, or was.
 pub struct Handle<T: Send> {
     /// What it is, for sentences.
     what: &'static str,
+    shared: Arc<Shared<T>>,
+    born: Birthplace,
+}
+
+/// What a handle shares with a thread that waits for an event loop.
+struct Shared<T> {
     opened: Mutex<Option<T>>,
     /// Somebody uses it, or waits on it.
     is_in_use: AtomicBool,
     /// Somebody closes it, or has: who waits is to end.
     is_closing: AtomicBool,
-    born: Birthplace,
+    lookout: Lookout,
 }
 
 /// The one user, as long as this lives.
@@ -30,32 +39,37 @@ struct User<'a>(&'a AtomicBool);
 impl<T: Send> Handle<T> {
     /// Of what was opened just now.
     pub fn new(what: &'static str, opened: T) -> Self {
-        let (is_in_use, is_closing) = (AtomicBool::new(false), AtomicBool::new(false));
-        Self { what, opened: Mutex::new(Some(opened)), is_in_use, is_closing, born: Birthplace::here() }
+        let shared = Arc::new(Shared {
+            opened: Mutex::new(Some(opened)),
+            is_in_use: AtomicBool::new(false),
+            is_closing: AtomicBool::new(false),
+            lookout: Lookout::default(),
+        });
+        Self { what, shared, born: Birthplace::here() }
     }
 
     /// Uses it for a moment, in which no Python code runs.
     #[inline]
-    pub fn with<R>(&self, py: Python<'_>, act: impl FnOnce(&mut T) -> R) -> PyResult<R> {
+    pub fn with<R: Send>(&self, py: Python<'_>, act: impl FnOnce(&mut T) -> R + Send) -> PyResult<R> {
         let _user = self.begin(py)?;
-        match self.lock().as_deref_mut() {
-            Some(Some(opened)) => Ok(act(opened)),
-            _ => Err(self.closed(py)),
+        match self.shared.opened.try_lock() {
+            Ok(mut opened) => opened.as_mut().map(act).ok_or_else(|| self.closed(py)),
+            // A thread waits with it for an event loop.
+            Err(TryLockError::WouldBlock) => self.act(py, act),
+            Err(TryLockError::Poisoned(_)) => Err(self.closed(py)),
         }
     }
 
     /// Uses it for as long as it takes, without the interpreter.
     pub fn detached<R: Send>(&self, py: Python<'_>, act: impl FnOnce(&mut T) -> R + Send) -> PyResult<R> {
         let _user = self.begin(py)?;
-        let done = py.detach(|| self.lock().as_deref_mut().and_then(Option::as_mut).map(act));
-        done.ok_or_else(|| self.closed(py))
+        self.act(py, act)
     }
 
     /// The same behind whoever uses it now: for what several threads share.
     pub fn in_turn<R: Send>(&self, py: Python<'_>, act: impl FnOnce(&mut T) -> R + Send) -> PyResult<R> {
         self.check(py)?;
-        let done = py.detach(|| self.lock().as_deref_mut().and_then(Option::as_mut).map(act));
-        done.ok_or_else(|| self.closed(py))
+        self.act(py, act)
     }
 
     /// Waits until a turn gives something: each runs without the interpreter, and may take some milliseconds; signals are
@@ -77,19 +91,30 @@ impl<T: Send> Handle<T> {
 
     /// Closes it, as soon as its user has seen that. In a fork nothing is closed: it is the parent's.
     pub fn close(&self, py: Python<'_>) {
-        if !self.born.is_elsewhere() {
-            self.is_closing.store(true, Ordering::Relaxed);
+        if !self.born.is_elsewhere() && !self.leave() {
             // It is let go of when it is free, for that may take as long as an answer.
-            py.detach(|| drop(self.take()));
+            py.detach(|| drop(self.shared.take()));
         }
+    }
+
+    /// From here on it is closed. True if a thread that waits with it for an event loop lets go of it.
+    fn leave(&self) -> bool {
+        self.shared.is_closing.store(true, Ordering::Relaxed);
+        self.shared.lookout.end()
+    }
+
+    fn act<R: Send>(&self, py: Python<'_>, act: impl FnOnce(&mut T) -> R + Send) -> PyResult<R> {
+        let done = py.detach(|| self.shared.lock().as_deref_mut().and_then(Option::as_mut).map(act));
+        done.ok_or_else(|| self.closed(py))
     }
 
     fn begin(&self, py: Python<'_>) -> PyResult<User<'_>> {
         self.check(py)?;
-        if self.is_in_use.swap(true, Ordering::Acquire) {
-            return Err(Error::InUse.raise(py, &format!("another thread uses this {}; open one for each", self.what)));
+        let is_in_use = &self.shared.is_in_use;
+        if is_in_use.swap(true, Ordering::Acquire) {
+            return Err(self.in_use(py, "thread"));
         }
-        Ok(User(&self.is_in_use))
+        Ok(User(is_in_use))
     }
 
     /// Refuses a fork, and what is closed.
@@ -100,18 +125,50 @@ impl<T: Send> Handle<T> {
                 format!("this {} was opened before the process was forked; open another one here", self.what);
             return Err(Error::Forked.raise(py, &sentence));
         }
-        if self.is_closing.load(Ordering::Relaxed) {
+        if self.shared.is_closing.load(Ordering::Relaxed) {
             return Err(self.closed(py));
         }
         Ok(())
     }
 
+    #[cold]
+    fn in_use(&self, py: Python<'_>, whose: &str) -> PyErr {
+        Error::InUse.raise(py, &format!("another {whose} uses this {}; open one for each", self.what))
+    }
+
+    #[cold]
     fn closed(&self, py: Python<'_>) -> PyErr {
         Error::Closed.raise(py, &format!("this {} is closed; open another one", self.what))
     }
 }
 
-impl<T: Send> Handle<T> {
+impl<T: Watched> Handle<T> {
+    /// Has a thread wait with it for an event loop. Gives the descriptor that is readable when the loop is to look.
+    pub fn watch(&self, py: Python<'_>) -> PyResult<RawFd> {
+        self.check(py)?;
+        let no_thread = |e: std::io::Error| PyOSError::new_err(format!("nobody can wait for the event loop: {e}"));
+        let asked = self.shared.lookout.ask().map_err(no_thread)?;
+        let Some(Asked { told, is_first }) = asked else { return Err(self.in_use(py, "task")) };
+        if is_first {
+            let shared = Arc::clone(&self.shared);
+            let thread = std::thread::Builder::new().name("lookout".to_owned());
+            if let Err(e) = thread.spawn(move || shared.look_out()) {
+                self.shared.lookout.give_up();
+                return Err(no_thread(e));
+            }
+        }
+        Ok(told)
+    }
+
+    /// The task that asked does not wait any more.
+    pub fn stop_waiting(&self) {
+        if !self.born.is_elsewhere() {
+            self.shared.lookout.stop_waiting();
+        }
+    }
+}
+
+impl<T: Send> Shared<T> {
     /// None if a panic has ended what it was.
     fn lock(&self) -> Option<MutexGuard<'_, Option<T>>> {
         self.opened.lock().ok()
@@ -119,6 +176,25 @@ impl<T: Send> Handle<T> {
 
     fn take(&self) -> Option<T> {
         self.lock().and_then(|mut opened| opened.take())
+    }
+}
+
+impl<T: Watched> Shared<T> {
+    /// Waits whenever it is asked to, and tells when there may be something, or it is closed.
+    fn look_out(&self) {
+        while self.lookout.sleep() {
+            let _telling = self.lookout.will_tell();
+            loop {
+                if self.is_closing.load(Ordering::Relaxed) || self.turn() {
+                    break;
+                }
+            }
+        }
+        drop(self.take());
+    }
+
+    fn turn(&self) -> bool {
+        self.lock().as_deref_mut().and_then(Option::as_mut).is_none_or(Watched::turn)
     }
 }
 
@@ -130,11 +206,11 @@ impl Drop for User<'_> {
 
 impl<T: Send> Drop for Handle<T> {
     fn drop(&mut self) {
-        let opened = self.take();
         if self.born.is_elsewhere() {
             // Its threads and its locks stayed with the parent.
-            std::mem::forget(opened);
-        } else {
+            std::mem::forget(Arc::clone(&self.shared));
+        } else if !self.leave() {
+            let opened = self.shared.take();
             // Others run meanwhile; where there is no interpreter any more it is let go of all the same.
             Python::try_attach(|py| py.detach(|| drop(opened)));
         }

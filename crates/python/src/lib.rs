@@ -8,12 +8,15 @@
 //!                     └───puller ────> Puller ───── for, pull, acknowledge ─> Pulled
 //! ```
 //! Each of these is a [`Handle`](handle::Handle): it has one user at a time, can be closed, and is of no use behind a fork.
-//! What may take time gives the interpreter to other threads meanwhile, and looks for signals.
+//! What may take time gives the interpreter to other threads meanwhile, and looks for signals; a task of an event loop has a
+//! thread wait for it ([`Lookout`](lookout::Lookout)).
 
 mod bus;
+mod clock;
 mod error;
 mod event;
 mod handle;
+mod lookout;
 mod queue;
 mod topic;
 
@@ -23,6 +26,8 @@ use pyo3::prelude::*;
 mod _native {
     #[pymodule_export]
     use super::bus::{Bus, connect};
+    #[pymodule_export]
+    use super::clock::{now, ns_between};
     #[pymodule_export]
     use super::event::{Foreign, Gap, Message, TopOfBook, Trade};
     #[pymodule_export]

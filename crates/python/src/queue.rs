@@ -1,6 +1,7 @@
 //! Pushing and pulling.
 
 use std::collections::VecDeque;
+use std::os::fd::RawFd;
 use std::time::Duration;
 
 use pyo3::exceptions::PyValueError;
@@ -12,7 +13,8 @@ use tickpath_clock::{Clock, HostClock};
 use crate::error::{batch_error, publish_error, receive_error};
 use crate::event::{Taken, with_payload};
 use crate::handle::Handle;
-use crate::topic::{kind_of, payloads};
+use crate::lookout::Watched;
+use crate::topic::{GivenKind, events, kind_of, payloads};
 
 /// How long one turn of a wait may take.
 const TURN_NS: u64 = 100_000_000;
@@ -35,7 +37,13 @@ impl Pusher {
 impl Pusher {
     /// Pushes one message; returns when the queue has it.
     #[pyo3(signature = (data, kind = None, *, stamp = None))]
-    fn push(&self, py: Python<'_>, data: &Bound<'_, PyAny>, kind: Option<u8>, stamp: Option<u64>) -> PyResult<()> {
+    fn push(
+        &self,
+        py: Python<'_>,
+        data: &Bound<'_, PyAny>,
+        kind: Option<GivenKind>,
+        stamp: Option<u64>,
+    ) -> PyResult<()> {
         with_payload(data, |payload, own| {
             let kind = kind_of(kind, own)?;
             let stamp = stamp.unwrap_or_else(|| self.clock.ticks());
@@ -49,11 +57,11 @@ impl Pusher {
     fn push_batch(
         &self,
         py: Python<'_>,
-        batch: Vec<Bound<'_, PyAny>>,
-        kind: Option<u8>,
+        batch: &Bound<'_, PyAny>,
+        kind: Option<GivenKind>,
         stamp: Option<u64>,
     ) -> PyResult<()> {
-        let (kind, copies) = payloads(&batch, kind)?;
+        let (kind, copies) = payloads(batch, kind)?;
         let payloads: Vec<&[u8]> = copies.iter().map(Vec::as_slice).collect();
         let stamp = stamp.unwrap_or_else(|| self.clock.ticks());
         let pushed = self.handle.detached(py, |pusher| pusher.push_batch(stamp, kind, &payloads))?;
@@ -112,6 +120,13 @@ struct Pulling {
     opened: Box<dyn tickpath_bus::Puller>,
     /// What was pulled, and could not be handed over.
     waiting: VecDeque<TakenPulled>,
+    clock: HostClock,
+}
+
+impl Watched for Pulling {
+    fn turn(&mut self) -> bool {
+        !self.waiting.is_empty() || self.sleep(TURN_NS)
+    }
 }
 
 /// A message that is pulled, and is no object yet.
@@ -135,6 +150,13 @@ impl TakenPulled {
 }
 
 impl Pulling {
+    /// Waits for so long; true if that ended early, for there may be something.
+    fn sleep(&mut self, most_ns: u64) -> bool {
+        let slept = self.clock.ticks();
+        self.opened.wait(most_ns);
+        (self.clock.ns_between(slept, self.clock.ticks()) as u64) < most_ns
+    }
+
     fn take(&mut self, limit: usize) -> Result<Vec<TakenPulled>, ReceiveError> {
         if !self.waiting.is_empty() {
             let count = limit.min(self.waiting.len());
@@ -151,7 +173,7 @@ impl Pulling {
 impl Puller {
     /// Of a queue that is opened.
     pub fn new(opened: Box<dyn tickpath_bus::Puller>, clock: HostClock) -> Self {
-        Self { handle: Handle::new("puller", Pulling { opened, waiting: VecDeque::new() }), clock }
+        Self { handle: Handle::new("puller", Pulling { opened, waiting: VecDeque::new(), clock }), clock }
     }
 
     /// Takes up to so many messages. Those of which no object can be made wait for the next call with all the others.
@@ -210,13 +232,23 @@ impl Puller {
         let (clock, begun, whole_ns) = (self.clock, self.clock.ticks(), timeout.as_nanos() as u64);
         let left_ns = || whole_ns.saturating_sub(clock.ns_between(begun, clock.ticks()).max(0) as u64);
         // A puller does not say whether there is something; it returns early if so.
-        let turn = |puller: &mut Pulling| {
-            let slept = clock.ticks();
-            let most = left_ns().min(TURN_NS);
-            puller.opened.wait(most);
-            ((clock.ns_between(slept, clock.ticks()) as u64) < most).then_some(())
-        };
+        let turn = |puller: &mut Pulling| puller.sleep(left_ns().min(TURN_NS)).then_some(());
         self.handle.wait(py, || left_ns() == 0, turn).map(|_| ())
+    }
+
+    /// An iterator for `async for`.
+    fn __aiter__<'py>(this: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        events(this.as_any(), "pull")
+    }
+
+    /// Has a thread wait for the event loop; gives the descriptor that becomes readable.
+    fn _watch(&self, py: Python<'_>) -> PyResult<RawFd> {
+        self.handle.watch(py)
+    }
+
+    /// The task that watches does not wait any more.
+    fn _unwatch(&self) {
+        self.handle.stop_waiting();
     }
 
     /// Closes it; what is not acknowledged comes again. A second time does nothing.

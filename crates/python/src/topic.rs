@@ -1,18 +1,22 @@
 //! Publishing and receiving.
 
 use std::collections::VecDeque;
+use std::fmt::Display;
+use std::os::fd::RawFd;
 use std::time::Duration;
 
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PySlice};
 use tickpath_bus::{Event, PublisherState, ReceiveError, ResumeToken};
 use tickpath_clock::{Clock, HostClock};
 use tickpath_market::{Kind, TopOfBook, Trade};
+use zerocopy::IntoBytes;
 
 use crate::error::{Error, batch_error, publish_error, receive_error};
 use crate::event::{Taken, with_payload};
 use crate::handle::Handle;
+use crate::lookout::Watched;
 
 /// The lowest kind of a message.
 const FIRST_KIND: u8 = 16;
@@ -54,7 +58,13 @@ impl Publisher {
     /// Publishes one message: bytes of a kind of 16 to 255, or a TopOfBook or Trade. Its stamp is now, in ticks of the
     /// host's clock, unless it is given.
     #[pyo3(signature = (data, kind = None, *, stamp = None))]
-    fn publish(&self, py: Python<'_>, data: &Bound<'_, PyAny>, kind: Option<u8>, stamp: Option<u64>) -> PyResult<()> {
+    fn publish(
+        &self,
+        py: Python<'_>,
+        data: &Bound<'_, PyAny>,
+        kind: Option<GivenKind>,
+        stamp: Option<u64>,
+    ) -> PyResult<()> {
         with_payload(data, |payload, own| {
             let kind = kind_of(kind, own)?;
             let stamp = stamp.unwrap_or_else(|| self.clock.ticks());
@@ -67,16 +77,17 @@ impl Publisher {
         })
     }
 
-    /// Publishes messages of one kind and one stamp, as cheaply as the transport can.
+    /// Publishes messages of one kind and one stamp, as cheaply as the transport can: bytes, ticks or trades, or a numpy array
+    /// of `tickpath.TOP_OF_BOOK` or `tickpath.TRADE`.
     #[pyo3(signature = (batch, kind = None, *, stamp = None))]
     fn publish_batch(
         &self,
         py: Python<'_>,
-        batch: Vec<Bound<'_, PyAny>>,
-        kind: Option<u8>,
+        batch: &Bound<'_, PyAny>,
+        kind: Option<GivenKind>,
         stamp: Option<u64>,
     ) -> PyResult<()> {
-        let (kind, copies) = payloads(&batch, kind)?;
+        let (kind, copies) = payloads(batch, kind)?;
         let payloads: Vec<&[u8]> = copies.iter().map(Vec::as_slice).collect();
         let stamp = stamp.unwrap_or_else(|| self.clock.ticks());
         let published = self.handle.detached(py, |publisher| publisher.publish_batch(stamp, kind, &payloads))?;
@@ -124,8 +135,30 @@ struct Subscription {
     waiting: VecDeque<Taken>,
     /// Where it stood before that; none if nobody knows.
     before: Option<ResumeToken>,
+    /// What went wrong while it waited, and is not told.
+    error: Option<ReceiveError>,
     /// It spins rather than sleeps.
     spins: bool,
+    clock: HostClock,
+}
+
+/// Records that were taken out, with the stamp of each.
+#[derive(Default)]
+struct Records {
+    bytes: Vec<u8>,
+    stamps: Vec<u64>,
+}
+
+impl Watched for Subscription {
+    fn turn(&mut self) -> bool {
+        match self.look_out(u64::MAX) {
+            Ok(is_there) => is_there,
+            Err(e) => {
+                self.error = Some(e);
+                true
+            }
+        }
+    }
 }
 
 impl Subscription {
@@ -136,6 +169,7 @@ impl Subscription {
             let count = limit.min(self.waiting.len());
             return Ok(self.waiting.drain(..count).collect());
         }
+        self.tell_error()?;
         let mut taken = Vec::new();
         match self.subscriber.poll(limit, &mut |event| taken.push(Taken::of(&event))) {
             Err(e) if taken.is_empty() => Err(e),
@@ -143,21 +177,28 @@ impl Subscription {
         }
     }
 
-    /// The bytes of up to so many messages of this kind and size, up to the first event that is none.
-    fn take_records(&mut self, kind: u8, record: usize, room: usize) -> Result<Vec<u8>, ReceiveError> {
-        let mut records = Vec::new();
-        while records.len() < room * record
+    /// What went wrong while it waited, once.
+    fn tell_error(&mut self) -> Result<(), ReceiveError> {
+        self.error.take().map_or(Ok(()), Err)
+    }
+
+    /// Up to so many messages of this kind and size, up to the first event that is none.
+    fn take_records(&mut self, kind: u8, record: usize, room: usize) -> Result<Records, ReceiveError> {
+        let mut records = Records::default();
+        while records.stamps.len() < room
             && let Some(waits) = self.waiting.pop_front_if(|taken| taken.kind() == Some(kind))
         {
-            waits.append(&mut records);
+            waits.append(&mut records.bytes, &mut records.stamps);
         }
-        if !self.waiting.is_empty() || !records.is_empty() {
+        if !self.waiting.is_empty() || !records.stamps.is_empty() {
             return Ok(records);
         }
+        self.tell_error()?;
         let Self { subscriber, waiting, before, .. } = self;
         let polled = subscriber.poll(room.min(MOST), &mut |event| match event {
             Event::Message(m) if waiting.is_empty() && m.kind == kind && m.payload.len() == record => {
-                records.extend_from_slice(m.payload);
+                records.bytes.extend_from_slice(m.payload);
+                records.stamps.push(m.stamp);
             }
             _ => {
                 *before = None;
@@ -165,7 +206,7 @@ impl Subscription {
             }
         });
         match polled {
-            Err(e) if records.is_empty() && waiting.is_empty() => Err(e),
+            Err(e) if records.stamps.is_empty() && waiting.is_empty() => Err(e),
             _ => Ok(records),
         }
     }
@@ -177,7 +218,9 @@ impl Subscription {
     }
 
     /// Waits for an event until the turn is over; true when one waits.
-    fn turn(&mut self, clock: HostClock, left_ns: u64) -> Result<bool, ReceiveError> {
+    fn look_out(&mut self, left_ns: u64) -> Result<bool, ReceiveError> {
+        self.tell_error()?;
+        let clock = self.clock;
         if self.waiting.is_empty() {
             self.before = self.subscriber.token();
         }
@@ -205,7 +248,8 @@ impl Subscription {
 impl Subscriber {
     /// Of a subscription that is opened.
     pub fn new(subscriber: Box<dyn tickpath_bus::Subscriber>, clock: HostClock, is_quick: bool, spins: bool) -> Self {
-        let subscription = Subscription { subscriber, waiting: VecDeque::new(), before: None, spins };
+        let (waiting, before, error) = (VecDeque::new(), None, None);
+        let subscription = Subscription { subscriber, waiting, before, error, spins, clock };
         Self { handle: Handle::new("subscriber", subscription), clock, is_quick }
     }
 
@@ -219,7 +263,7 @@ impl Subscriber {
                 u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX).saturating_sub(passed)
             }
         };
-        let turn = |subscription: &mut Subscription| match subscription.turn(clock, left_ns()) {
+        let turn = |subscription: &mut Subscription| match subscription.look_out(left_ns()) {
             Ok(false) => None,
             Ok(true) => Some(Ok(())),
             Err(e) => Some(Err(e)),
@@ -284,31 +328,48 @@ impl Subscriber {
     }
 
     /// Copies ticks into an array of `tickpath.TOP_OF_BOOK`, or trades into one of `tickpath.TRADE`, as many as fit and are
-    /// there, at most 65,536; gives how many. It stops in front of anything else, which `poll(1)` hands over.
-    fn poll_into(&self, py: Python<'_>, array: &Bound<'_, PyAny>) -> PyResult<usize> {
-        let view = py.import("builtins")?.getattr("memoryview")?.call1((array,))?;
-        let (record, whole): (usize, usize) =
-            (view.getattr("itemsize")?.extract()?, view.getattr("nbytes")?.extract()?);
-        if view.getattr("readonly")?.extract()? {
-            return Err(PyTypeError::new_err("the array cannot be written; give one that numpy.zeros has made"));
-        }
-        let is_whole: bool = view.getattr("c_contiguous")?.extract()?;
-        let kind = match record {
-            TOP_OF_BOOK_BYTES => Kind::TopOfBook.code(),
-            TRADE_BYTES => Kind::Trade.code(),
-            _ => 0,
+    /// there, at most 65,536; gives how many. It stops in front of anything else, which `poll(1)` hands over. The stamp of
+    /// each goes into `stamps`, an array of uint64 that is as long, if it is given.
+    #[pyo3(signature = (array, stamps = None))]
+    fn poll_into(
+        &self,
+        py: Python<'_>,
+        array: &Bound<'_, PyAny>,
+        stamps: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<usize> {
+        let array = Room::of(array)?;
+        let Some(kind) = kind_of_records(array.item) else {
+            return Err(PyTypeError::new_err(format!("the array has other records; {ROOM}")));
         };
-        if kind == 0 || !is_whole {
-            let sentence =
-                "the array has other records, or holes; give numpy.zeros(1024, tickpath.TOP_OF_BOOK) or TRADE";
+        let stamps = stamps.map(Room::of).transpose()?;
+        if stamps.as_ref().is_some_and(|stamps| stamps.item != size_of::<u64>() || stamps.items() < array.items()) {
+            let sentence = "the stamps do not fit; give numpy.zeros(len(array), numpy.uint64)";
             return Err(PyTypeError::new_err(sentence));
         }
-        let bytes = view.call_method1("cast", ("B",))?;
         py.check_signals()?;
-        let taken = self.using(py, |subscription| subscription.take_records(kind, record, whole / record))?;
+        let (item, items) = (array.item, array.items());
+        let taken = self.using(py, |subscription| subscription.take_records(kind, item, items))?;
         let records = taken.map_err(|e| receive_error(py, &e))?;
-        bytes.set_item(PySlice::new(py, 0, records.len() as isize, 1), PyBytes::new(py, &records))?;
-        Ok(records.len() / record)
+        array.fill(&records.bytes)?;
+        if let Some(stamps) = stamps {
+            stamps.fill(records.stamps.as_bytes())?;
+        }
+        Ok(records.stamps.len())
+    }
+
+    /// An iterator for `async for`.
+    fn __aiter__<'py>(this: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        events(this.as_any(), "poll")
+    }
+
+    /// Has a thread wait for the event loop; gives the descriptor that becomes readable.
+    fn _watch(&self, py: Python<'_>) -> PyResult<RawFd> {
+        self.handle.watch(py)
+    }
+
+    /// The task that watches does not wait any more.
+    fn _unwatch(&self) {
+        self.handle.stop_waiting();
     }
 
     /// Where it stands, as text: `bus.subscribe(topic, token)` goes on behind all that was handed over. None where there is
@@ -356,26 +417,117 @@ impl Subscriber {
     }
 }
 
+/// What `async for` iterates over.
+pub fn events<'py>(source: &Bound<'py, PyAny>, take: &str) -> PyResult<Bound<'py, PyAny>> {
+    let module = source.py().import("tickpath.aio")?;
+    module.getattr("Events")?.call1((source, source.getattr(take)?))
+}
+
+/// What to give instead.
+const ROOM: &str = "give numpy.zeros(1024, tickpath.TOP_OF_BOOK) or TRADE";
+
+/// An array to be filled.
+struct Room<'py> {
+    bytes: Bound<'py, PyAny>,
+    /// Bytes of each item, and of all.
+    item: usize,
+    whole: usize,
+}
+
+impl<'py> Room<'py> {
+    fn of(array: &Bound<'py, PyAny>) -> PyResult<Self> {
+        let py = array.py();
+        let view = py.import("builtins")?.getattr("memoryview")?.call1((array,))?;
+        if view.getattr("readonly")?.extract()? {
+            return Err(PyTypeError::new_err(format!("the array cannot be written; {ROOM}")));
+        }
+        if !view.getattr("c_contiguous")?.extract::<bool>()? {
+            return Err(PyTypeError::new_err(format!("the array has holes; {ROOM}")));
+        }
+        let (item, whole) = (view.getattr("itemsize")?.extract()?, view.getattr("nbytes")?.extract()?);
+        // A view of no items has no other shape.
+        let bytes = if whole == 0 { view } else { view.call_method1("cast", ("B",))? };
+        Ok(Self { bytes, item, whole })
+    }
+
+    fn items(&self) -> usize {
+        self.whole.checked_div(self.item).unwrap_or(0)
+    }
+
+    /// Fills its beginning.
+    fn fill(&self, bytes: &[u8]) -> PyResult<()> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        let py = self.bytes.py();
+        self.bytes.set_item(PySlice::new(py, 0, bytes.len() as isize, 1), PyBytes::new(py, bytes))
+    }
+}
+
+/// The kind of records of this size.
+fn kind_of_records(bytes: usize) -> Option<u8> {
+    match bytes {
+        TOP_OF_BOOK_BYTES => Some(Kind::TopOfBook.code()),
+        TRADE_BYTES => Some(Kind::Trade.code()),
+        _ => None,
+    }
+}
+
+/// A message's kind, as Python gives it.
+pub struct GivenKind(u8);
+
+impl<'a, 'py> FromPyObject<'a, 'py> for GivenKind {
+    type Error = PyErr;
+
+    fn extract(given: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        match given.extract::<u8>() {
+            Ok(kind) => Ok(Self(kind)),
+            Err(e) if e.is_instance_of::<PyOverflowError>(given.py()) => Err(not_ours(&*given)),
+            Err(e) => Err(e),
+        }
+    }
+}
+
+fn not_ours(kind: impl Display) -> PyErr {
+    PyValueError::new_err(format!("the kind {kind} is not ours to give; use 16 to 255"))
+}
+
 /// The kind that a message gets.
-pub fn kind_of(given: Option<u8>, own: Option<u8>) -> PyResult<u8> {
-    match given.or(own) {
+pub fn kind_of(given: Option<GivenKind>, own: Option<u8>) -> PyResult<u8> {
+    match given.map(|given| given.0).or(own) {
         Some(kind) if kind >= FIRST_KIND => Ok(kind),
-        Some(kind) => Err(PyValueError::new_err(format!("the kind {kind} is not ours to give; use 16 to 255"))),
+        Some(kind) => Err(not_ours(kind)),
         None => Err(PyTypeError::new_err("bytes have no kind; give kind=16 to 255, which tells them apart")),
     }
 }
 
-/// Copies of messages, and their kind.
-pub fn payloads(batch: &[Bound<'_, PyAny>], kind: Option<u8>) -> PyResult<(u8, Vec<Vec<u8>>)> {
-    let (mut own, mut copies) = (None, Vec::with_capacity(batch.len()));
-    for data in batch {
-        let (bytes, its) = with_payload(data, |payload, its| Ok((payload.to_vec(), its)))?;
+/// Copies of messages, and their kind: of a list, of anything else to iterate over, or of an array of records.
+pub fn payloads(batch: &Bound<'_, PyAny>, kind: Option<GivenKind>) -> PyResult<(u8, Vec<Vec<u8>>)> {
+    if let Some((own, records)) = records(batch)? {
+        return Ok((kind_of(kind, Some(own))?, records));
+    }
+    let (mut own, mut copies) = (None, Vec::new());
+    for data in batch.try_iter()? {
+        let (bytes, its) = with_payload(&data?, |payload, its| Ok((payload.to_vec(), its)))?;
         if kind.is_none() && !copies.is_empty() && its != own {
             return Err(PyTypeError::new_err("a batch has one kind; publish ticks, trades and bytes apart"));
         }
         own = its;
         copies.push(bytes);
     }
-    let kind = if copies.is_empty() { kind.unwrap_or(FIRST_KIND) } else { kind_of(kind, own)? };
+    let kind = if copies.is_empty() { FIRST_KIND } else { kind_of(kind, own)? };
     Ok((kind, copies))
+}
+
+/// Ticks or trades of a numpy array; none of anything else.
+fn records(batch: &Bound<'_, PyAny>) -> PyResult<Option<(u8, Vec<Vec<u8>>)>> {
+    if !batch.hasattr("dtype")? {
+        return Ok(None);
+    }
+    let view = batch.py().import("builtins")?.getattr("memoryview")?.call1((batch,))?;
+    let item = view.getattr("itemsize")?.extract()?;
+    let Some(kind) = kind_of_records(item) else { return Ok(None) };
+    let bytes = view.call_method0("tobytes")?;
+    let records = bytes.cast::<PyBytes>()?.as_bytes().chunks_exact(item).map(<[u8]>::to_vec).collect();
+    Ok(Some((kind, records)))
 }

@@ -1,0 +1,192 @@
+"""Subscribers and pullers on event loops."""
+
+import asyncio
+import gc
+import threading
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+import uvloop
+
+import tickpath as tp
+from conftest import Place
+
+KIND = 200
+Run = Callable[[Coroutine[Any, Any, None]], None]
+
+
+@pytest.fixture(params=["asyncio", "uvloop"])
+def run(request: pytest.FixtureRequest) -> Run:
+    """Runs a coroutine, which must end within a minute."""
+    factory = uvloop.new_event_loop if request.param == "uvloop" else asyncio.new_event_loop
+
+    def run(main: Coroutine[Any, Any, None]) -> None:
+        with asyncio.Runner(loop_factory=factory) as runner:
+            runner.run(asyncio.wait_for(main, 60))
+
+    return run
+
+
+def number(event: tp.Event) -> int:
+    assert isinstance(event, tp.Message), event
+    return int.from_bytes(event.payload, "little")
+
+
+def test_what_is_published_comes_to_a_task(run: Run, any_place: Place) -> None:
+    async def main() -> None:
+        with any_place.bus.subscribe(any_place.name) as subscriber, any_place.bus.publisher(any_place.name) as publisher:
+            came: list[int] = []
+            events = aiter(subscriber)
+            for sent in range(100):
+                publisher.publish(sent.to_bytes(8, "little"), KIND)
+                came.append(number(await anext(events)))
+            publisher.publish_batch([sent.to_bytes(8, "little") for sent in range(100, 300)], KIND)
+            async for event in subscriber:
+                came.append(number(event))
+                if len(came) == 300:
+                    break
+            assert came == list(range(300))
+
+    run(main())
+
+
+def test_a_task_sleeps_until_another_thread_publishes(run: Run, log: Place) -> None:
+    async def main() -> None:
+        with log.bus.subscribe(log.name) as subscriber, log.bus.publisher(log.name) as publisher:
+            other_tasks = 0
+            events = aiter(subscriber)
+            for sent in range(20):
+                waiting = asyncio.ensure_future(anext(events))
+                await asyncio.sleep(0.01)
+                other_tasks += not waiting.done()
+                thread = threading.Thread(target=publisher.publish, args=(sent.to_bytes(8, "little"), KIND))
+                thread.start()
+                assert number(await waiting) == sent
+                thread.join()
+            assert other_tasks == 20
+
+    run(main())
+
+
+def test_who_is_cancelled_loses_nothing(run: Run, log: Place) -> None:
+    async def main() -> None:
+        with log.bus.subscribe(log.name) as subscriber, log.bus.publisher(log.name) as publisher:
+            events = aiter(subscriber)
+            came: list[int] = []
+            for sent in range(50):
+                with pytest.raises(TimeoutError):
+                    await asyncio.wait_for(anext(events), 0.001)
+                publisher.publish(sent.to_bytes(8, "little"), KIND)
+                came.append(number(await anext(events)))
+            assert came == list(range(50))
+            assert subscriber.poll() == []
+
+    run(main())
+
+
+def test_others_have_their_turn_beside_a_stream_that_never_ends(run: Run, log: Place) -> None:
+    async def main() -> None:
+        with log.bus.subscribe(log.name) as subscriber, log.bus.publisher(log.name) as publisher:
+            turns = 0
+
+            async def other() -> None:
+                nonlocal turns
+                while True:
+                    turns += 1
+                    await asyncio.sleep(0)
+
+            task = asyncio.ensure_future(other())
+            publisher.publish_batch([b"x"] * 1000, KIND)
+            left = 1000
+            async for _ in subscriber:
+                left -= 1
+                if left == 0:
+                    break
+            assert turns >= 10
+            task.cancel()
+
+    run(main())
+
+
+def test_close_ends_who_waits(run: Run, log: Place) -> None:
+    async def main() -> None:
+        subscriber = log.bus.subscribe(log.name)
+        waiting = asyncio.ensure_future(anext(aiter(subscriber)))
+        await asyncio.sleep(0.01)
+        subscriber.close()
+        with pytest.raises(tp.Closed, match="this subscriber is closed"):
+            await waiting
+
+    run(main())
+
+
+def test_a_second_task_is_told(run: Run, log: Place) -> None:
+    async def main() -> None:
+        with log.bus.subscribe(log.name) as subscriber:
+            first = asyncio.ensure_future(anext(aiter(subscriber)))
+            await asyncio.sleep(0)
+            with pytest.raises(tp.InUse, match="another task uses this subscriber"):
+                await anext(aiter(subscriber))
+            first.cancel()
+
+    run(main())
+
+
+def test_a_subscriber_goes_from_one_loop_to_the_next(run: Run, log: Place) -> None:
+    with log.bus.subscribe(log.name) as subscriber, log.bus.publisher(log.name) as publisher:
+
+        async def one(sent: int) -> None:
+            waiting = asyncio.ensure_future(anext(aiter(subscriber)))
+            await asyncio.sleep(0)
+            publisher.publish(sent.to_bytes(8, "little"), KIND)
+            assert number(await waiting) == sent
+
+        for sent in range(5):
+            run(one(sent))
+        publisher.publish(b"", KIND)
+        assert subscriber.wait(60) and len(subscriber.poll()) == 1
+
+
+def test_what_is_pushed_comes_to_a_task_and_is_acknowledged(run: Run, any_place: Place) -> None:
+    delivery = any_place.bus.capabilities()["deliveries"][-1]
+
+    async def main() -> None:
+        with (
+            any_place.bus.pusher(any_place.name, delivery) as pusher,
+            any_place.bus.puller(any_place.name, delivery) as puller,
+        ):
+            waiting = asyncio.ensure_future(anext(aiter(puller)))
+            await asyncio.sleep(0.01)
+            for sent in range(10):
+                pusher.push(sent.to_bytes(8, "little"), KIND)
+            came = [(await waiting).message]
+            async for pulled in puller:
+                came.append(pulled.message)
+                puller.acknowledge()
+                if len(came) == 10:
+                    break
+            # Kafka keeps the order of a partition, and has several.
+            assert sorted(map(number, came)) == list(range(10))
+
+    run(main())
+
+
+def test_a_thousand_watched_subscribers_come_and_go(log: Place) -> None:
+    before = threading.active_count()
+
+    async def main() -> None:
+        for _ in range(20):
+            subscribers = [log.bus.subscribe(log.name) for _ in range(50)]
+            waiting = [asyncio.ensure_future(anext(aiter(subscriber))) for subscriber in subscribers]
+            await asyncio.sleep(0)
+            for subscriber in subscribers[::2]:
+                subscriber.close()
+            for task in waiting:
+                task.cancel()
+            await asyncio.gather(*waiting, return_exceptions=True)
+            del subscribers, waiting
+        gc.collect()
+
+    asyncio.run(main())
+    assert threading.active_count() == before
