@@ -10,6 +10,7 @@ Prices and quantities are whole numbers of 10⁻⁸: `tp.decimal(tick.bid)` is o
 """
 
 from decimal import MAX_PREC, Context, Decimal, Inexact, InvalidOperation
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ._native import (
@@ -47,6 +48,8 @@ from .errors import (
 
 if TYPE_CHECKING:
     import numpy as np
+
+    from . import lab as lab
 
     TOP_OF_BOOK: np.dtype[np.void]
     TRADE: np.dtype[np.void]
@@ -138,11 +141,11 @@ _RECORDS: dict[str, Any] = {
 
 
 def __getattr__(name: str) -> Any:
-    """The schema's records as numpy has them; numpy is imported for who asks. And the version of what is installed."""
+    """The version, the schema's records as numpy has them, and the lab: imported for who asks."""
     if name == "__version__":
-        from importlib.metadata import version
-
-        return version("tickpath")
+        return import_module("importlib.metadata").version("tickpath")
+    if name == "lab":
+        return import_module(".lab", __name__)
     fields = _RECORDS.get(name)
     if fields is None:
         raise AttributeError(f"module 'tickpath' has no attribute {name!r}")

@@ -1,5 +1,10 @@
 """What can go wrong, in sentences that name the remedy."""
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .lab import Result
+
 __all__ = [
     "TickpathError",
     "ConnectError",
@@ -15,6 +20,7 @@ __all__ = [
     "Closed",
     "InUse",
     "Forked",
+    "LabError",
 ]
 
 
@@ -80,3 +86,12 @@ class InUse(TickpathError):
 
 class Forked(TickpathError):
     """It was opened before the process was forked: open it anew in the child."""
+
+
+class LabError(TickpathError):
+    """A bench was refused or failed, or there is no result that can be read."""
+
+    code: int | None = None
+    """The exit code of the command, where one ran: the README says what each means."""
+    result: "Result | None" = None
+    """What it measured all the same."""

@@ -1,0 +1,322 @@
+"""The lab: recorded results in every form, what a bad file is told, and the command, a made-up one and the real one."""
+
+import gzip
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tickpath as tp
+from tickpath import lab
+
+REPOSITORY = Path(__file__).parents[2]
+RECORDED = sorted(REPOSITORY.glob("docs/results/*.json.gz"))
+
+HOP: dict[str, Any] = {
+    **{"count": 30, "mean_ns": 200.5, "p50_ns": 200, "p75_ns": None, "p90_ns": None, "p99_ns": None, "p999_ns": None},
+    **{"p9999_ns": None, "max_ns": 900, "worst_ns": [300, 400, 900], "negative": 2, "negative_max_ns": 7},
+}
+COUNTS = {"sent": 32, "received": 32, "lost": 0, "duplicated": 0, "reordered": 0, "left": 0, "errors": 0}
+
+
+def result(**run: Any) -> dict[str, Any]:
+    """A result of one run."""
+    usual: dict[str, Any] = {"target": "shm://", "client": "rust", "repeat": 1, "phase": "steady", "valid": True}
+    host = {"cpu": "A <b>CPU</b>", "cores": 2, "kernel": "6.1", "clock_source": "tsc", "spin_gap_p9999_ns": 30.0}
+    return {
+        **{"schema": "tickpath.result/1", "workload": "pubsub", "command": "tickpath bench pubsub", "tickpath": "0.1.0"},
+        **{"started_at": "2026-11-26T08:00:00Z", "host": host},
+        "runs": [{**usual, "counts": COUNTS, "hops": {"one_way": HOP}, **run}],
+    }
+
+
+@pytest.fixture(autouse=True)
+def drawn_nowhere(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("MPLBACKEND", "Agg")
+    yield
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")
+
+
+@pytest.mark.parametrize("file", RECORDED, ids=lambda file: file.name.partition(".")[0])
+def test_a_recorded_result_is_whole_in_every_form(file: Path) -> None:
+    found = lab.load(file)
+    raw = json.loads(gzip.decompress(file.read_bytes()))
+    assert len(found.rows) == sum(max(1, len(run.get("hops", {}))) for run in raw["runs"])
+    pandas, polars = found.to_pandas(), found.to_polars()
+    assert list(pandas.columns) == polars.columns
+    assert len(pandas) == len(polars) == len(found.rows)
+    for name in ("p50_ns", "p9999_ns", "lost"):
+        known = [getattr(row, name) for row in found.rows]
+        assert polars[name].to_list() == known
+        assert [None if value != value else value for value in pandas[name]] == known
+    invalid = sum(not run["valid"] for run in raw["runs"])
+    page = found._repr_html_()
+    for text in (page, str(found), repr(found)):
+        assert (f"{invalid} of {len(raw['runs'])} runs" in text) == bool(invalid)
+        assert raw["workload"] in text
+    assert list(pandas["valid"]) == [row.valid for row in found.rows]
+    if any(row.p50_ns is not None for row in found.rows):
+        axes = found.plot()
+        assert (f"{invalid} of {len(raw['runs'])} runs" in axes.get_title("left")) == bool(invalid)
+        assert "ns" in axes.get_ylabel() and "%" in axes.get_xlabel()
+    else:
+        with pytest.raises(lab.LabError, match="no percentile to draw"):
+            found.plot()
+
+
+def test_there_are_recorded_results() -> None:
+    assert len(RECORDED) > 20
+    assert lab is tp.lab
+
+
+def test_nothing_flatters(tmp_path: Path) -> None:
+    counts = {**COUNTS, "lost": 3, "errors": 1}
+    raw = result(valid=False, notes=["<i>late</i>"], counts=counts, params={"size_bytes": 64, "cpus": [0, 1]})
+    raw["profile"] = "debug"
+    found = lab.Result(raw)
+    for text in (" ".join(found.warnings), str(found), found._repr_html_()):
+        for part in ("1 of 1 runs is not valid", "3 messages were lost", "1 calls failed", "2 samples came out negative"):
+            assert part in text
+        assert "by up to 7 ns" in text and "(debug)" in text
+    assert "<i>late</i>" in found.warnings[2]
+    page = found._repr_html_()
+    assert "<i>" not in page and "&lt;i&gt;late" in page and "A &lt;b&gt;CPU" in page
+    line = found.to_pandas().iloc[0]
+    assert (line["valid"], line["notes"], line["lost"], line["profile"]) == (False, "<i>late</i>", 3, "debug")
+    assert (line["params.cpus"], line["params.size_bytes"], line["host.spin_gap_p9999_ns"]) == ("[0, 1]", 64, 30.0)
+    title = found.plot().get_title("left")
+    assert "3 messages were lost" in title and "not valid" in title
+    found.save(tmp_path / "kept.json")
+    assert lab.load(tmp_path / "kept.json").raw == raw
+
+
+# Of 400 messages over Kafka.
+MEASURED = {"count": 400, "p50_ns": 570367, "p75_ns": 621055, "p90_ns": 703999, "max_ns": 5408154}
+HDR = (
+    "HISTEwAAAeUAAAAAAAAAAwAAAAAAAAABAAADRjC4oAA/8AAAAAAAALGZAQIjAh8CAkECJQILAgsEAicCKwIDBAcCKQIFAgMCEQIDAgkCAwILAh"
+    "ECCwIDAhMCAhsCAAIDAhECAAICCwICAgQAAgcCDwIFAgcCAwICAgkCDwIAAgQCBQQCAAIAAgUCAgICAg0GCQQGAwQCBAIAAgkGAgICAgINAgAE"
+    "AAICAAIDAgIFAgMCAAICAgQGAAIABAAEBAQDBAACAAIAAgIDBAoEAgACAwIEAAICBgICAgQCAAQEAAQAAgUEBAQEBQQEBgICAAYEAgQEAgQAAg"
+    "ACAAYDBAIABgQABAICAAIGAgACBAICBAACAAoCBAICAAIEAAQCAAICAAQEBQQABgAEAgICDAAEAwICAgACAwYACAIAAgIFBgQCAwICAgICAwIC"
+    "BAMCAAIGBQICAgICAgAEAwQCAAQEBQQCBAACAAIHBAICAgIEAAICBAACAgACBwICAgMCAwIAAgICAAIEAAIFAgIFAgUGAAIFAgICBQIJAgACEw"
+    "QAAgIZAgkCAgACDQIJAgMCJQIFAgsCBwIAAi0CEwICAwITAgJTAgIzAgUCFQINAjMCEwIRAt0BAgsCmQECmQECDQLTAgJdAmkCrwECvQkC3QIC"
+    "uwECwQEC3wICBQIdAlcC6wMCzQICkQECyQMCwwMC"
+)
+
+
+def test_a_curve_goes_through_the_percentiles() -> None:
+    hop = {**HOP, **MEASURED, "hdr": HDR}
+    row = lab.Result(result(hops={"one_way": hop})).rows[0]
+    curve = row.curve()
+    assert curve == sorted(curve)
+    for odds, ns in {2: row.p50_ns, 4: row.p75_ns, 10: row.p90_ns}.items():
+        assert next(value for place, value in curve if place >= odds) == ns
+    # Ten samples lie beyond its end.
+    assert curve[-1][0] == 40
+    assert "hdr" not in repr(row)
+    for damaged in ("!", HDR[:40], HDR[:-8] + "AAAAAAAA"):
+        with pytest.raises(lab.LabError, match="measure again"):
+            lab.Result(result(hops={"one_way": {**hop, "hdr": damaged}})).rows[0].curve()
+
+
+@pytest.mark.parametrize(
+    "content, told",
+    [
+        (b"no json", "is not JSON"),
+        (b'{"schema": "tickpath.result/1", "wor', "is not JSON"),
+        (b"\x1f\x8b is no gzip", "cannot read"),
+        (b"\xff\xfe\xfd", "is not JSON"),
+        (b"[1]", "is JSON without a 'schema' text"),
+        (b'{"schema": "tickpath.result/2"}', "says schema tickpath.result/2; this tickpath reads tickpath.result/1"),
+        (b'{"schema": "tickpath.result/1"}', "breaks tickpath.result/1: the file: there is no 'workload'"),
+        (json.dumps(result(counts=None)).encode(), "run 1: there is no 'counts'"),
+        (json.dumps(result(valid="yes")).encode(), "run 1: 'valid' is \"yes\""),
+        (json.dumps(result(hops={"one_way": 7})).encode(), "run 1: 7 stands where names and values should"),
+    ],
+)
+def test_what_is_no_result_is_told(tmp_path: Path, content: bytes, told: str) -> None:
+    file = tmp_path / "it.json"
+    file.write_bytes(content)
+    with pytest.raises(lab.LabError) as caught:
+        lab.load(file)
+    assert told in str(caught.value)
+    assert str(file) in str(caught.value)
+
+
+def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
+    with pytest.raises(lab.LabError, match="cannot read .*nowhere.json.*check the path"):
+        lab.load(tmp_path / "nowhere.json")
+
+
+@pytest.mark.parametrize("package", ["pandas", "polars", "matplotlib"])
+def test_a_package_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch, package: str) -> None:
+    for name in [name for name in sys.modules if name.partition(".")[0] == package]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setattr("sys.path", [])
+    monkeypatch.setattr("sys.path_importer_cache", {})
+    found = lab.Result(result())
+    with pytest.raises(ImportError, match=f"^{package} is not installed; install it with: pip install {package}$"):
+        found.plot() if package == "matplotlib" else getattr(found, f"to_{package}")()
+
+
+def made_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
+    """A command of this script, which has its arguments in `words` and the place of its result in `file`."""
+    program = tmp_path / "made-up"
+    head = f"#!{sys.executable}\nimport json, os, signal, sys, time\nwords = sys.argv[1:]\n"
+    head += "file = words[words.index('--json') + 1]\n"
+    program.write_text(head + f"raw = json.loads({json.dumps(json.dumps(result()))})\n" + script)
+    program.chmod(0o755)
+    monkeypatch.setenv("TICKPATH", str(program))
+
+
+WRITE = "open(file + '.part', 'w').write(json.dumps(raw)); os.rename(file + '.part', file)\n"
+
+
+def test_options_become_flags(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made_up(tmp_path, monkeypatch, "raw['command'] = json.dumps(words)\n" + WRITE)
+    options: dict[str, Any] = {"size": [64, 1024], "round_trip": True, "slo": "-x < 1us", "rate": 1e4, "ticks": None}
+    words = json.loads(lab.run("pubsub", "--all", **options, idle=tmp_path).raw["command"])
+    expected = ["--size=64", "--size=1024", "--round-trip", "--slo=-x < 1us", "--rate=10000.0", f"--idle={tmp_path}"]
+    assert words[:-1] == ["bench", "pubsub", "--all", *expected, "--json"]
+    assert not Path(words[-1]).parent.exists()
+    with pytest.raises(lab.LabError, match="warm=False: leave out .* has warm='off'"):
+        lab.run("pubsub", warm=False)
+
+
+def test_the_result_file_is_kept_where_it_is_wanted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = tmp_path / "kept.json"
+    made_up(tmp_path, monkeypatch, WRITE)
+    assert lab.run("pubsub", json=kept).raw == lab.load(kept).raw
+    # What lies there from before is not taken for this run's.
+    made_up(tmp_path, monkeypatch, "")
+    with pytest.raises(lab.LabError, match="ended with exit code 0 without a result"):
+        lab.run("pubsub", json=kept)
+
+
+def test_how_a_command_ends_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    invalid = "raw['runs'][0] |= {'valid': False, 'notes': ['late']}\n" + WRITE
+    made_up(tmp_path, monkeypatch, invalid + "print('tickpath: about 2 s: 1 run', file=sys.stderr); sys.exit(3)")
+    with pytest.warns(RuntimeWarning, match="1 of 1 runs is not valid.*late"):
+        assert not lab.run("pubsub").rows[0].valid
+    assert capfd.readouterr().err == "tickpath: about 2 s: 1 run\n"
+
+    lossy = "raw['runs'][0]['counts']['lost'] = 9\n" + WRITE
+    made_up(tmp_path, monkeypatch, lossy + "print('tickpath: about 2 s: 1 run', file=sys.stderr); sys.exit(1)")
+    with pytest.raises(lab.LabError, match="ended with exit code 1. 9 messages were lost, in 1 of 1 runs") as caught:
+        lab.run("pubsub")
+    assert caught.value.code == 1
+    assert caught.value.result is not None and caught.value.result.rows[0].lost == 9
+
+    made_up(tmp_path, monkeypatch, "print('tickpath: about 2 s\\ntickpath: no room', file=sys.stderr); sys.exit(1)")
+    with pytest.raises(lab.LabError, match="^no room$"):
+        lab.run("pubsub")
+    made_up(tmp_path, monkeypatch, "os.kill(os.getpid(), signal.SIGKILL)")
+    with pytest.raises(lab.LabError, match="was ended by signal 9 without a result"):
+        lab.run("pubsub")
+
+
+def test_ctrl_c_ends_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = tmp_path / "told"
+    note = f"    open({str(told)!r}, 'a').write(f'{{number}}\\n')\n"
+    counted = f"def end(number, frame):\n{note}    time.sleep(0.3)\n    sys.exit(130)\nsignal.signal(signal.SIGINT, end)\n"
+    made_up(tmp_path, monkeypatch, counted + f"open({str(tmp_path / 'begun')!r}, 'w')\ntime.sleep(60)")
+    waiting = subprocess.Popen(
+        [sys.executable, "-c", "from tickpath import lab; lab.run('pubsub')"], stderr=subprocess.PIPE, process_group=0
+    )
+    while not (tmp_path / "begun").exists():
+        time.sleep(0.01)
+    # As a terminal does it: to all of the group.
+    os.killpg(waiting.pid, signal.SIGINT)
+    _, said = waiting.communicate(timeout=30)
+    assert b"KeyboardInterrupt" in said
+    assert told.read_text() == f"{int(signal.SIGINT)}\n"
+
+
+def test_a_command_that_is_not_there_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TICKPATH", str(tmp_path / "nowhere"))
+    with pytest.raises(lab.LabError, match="TICKPATH names .*nowhere, which is no program"):
+        lab.run("pubsub")
+    monkeypatch.delenv("TICKPATH")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr("sys.executable", str(tmp_path / "python3"))
+    with pytest.raises(lab.LabError, match="neither beside this Python nor on PATH; build it with cargo"):
+        lab.run("pubsub")
+    (tmp_path / "tickpath").write_bytes(b"no program")
+    (tmp_path / "tickpath").chmod(0o755)
+    with pytest.raises(lab.LabError, match="cannot run .*tickpath: .*; TICKPATH names another program"):
+        lab.run("pubsub")
+
+
+def test_the_notebook_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if REAL is None:
+        recorded = REPOSITORY / "docs/results/pubsub.json.gz"
+        made_up(tmp_path, monkeypatch, f"import gzip\nraw = json.load(gzip.open({str(recorded)!r}))\n" + WRITE)
+    notebook = json.loads((REPOSITORY / "examples/python/lab.ipynb").read_text(encoding="utf-8"))
+    names: dict[str, Any] = {}
+    cells = ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        for cell in cells:
+            exec(compile(cell, "lab.ipynb", "exec"), names)
+    assert len(cells) == 4
+    assert isinstance(names["result"], lab.Result) and "p99_ns" in names["frame"]
+
+
+REAL = shutil.which(os.environ.get("TICKPATH", ""))
+"""The real command, as the environment names it."""
+
+
+@pytest.fixture
+def command() -> str:
+    if REAL is None:
+        pytest.skip("TICKPATH names no command: TICKPATH=target/debug/tickpath")
+    return REAL
+
+
+def test_the_real_command_compares(command: str) -> None:
+    old, new = (lab.load(REPOSITORY / f"docs/results/{name}.json.gz") for name in ("lonely", "lonely-cold"))
+    assert "orders: NEW beside OLD" in old.compare(new)
+    with pytest.raises(lab.LabError, match="compare results of the same bench") as caught:
+        old.compare(lab.load(REPOSITORY / "docs/results/pubsub.json.gz"))
+    assert caught.value.code == 2
+
+
+def test_the_real_command_refuses_in_a_sentence(command: str) -> None:
+    refused: list[tuple[str, dict[str, str], str]] = [
+        ("nothing", {}, "unrecognized subcommand 'nothing'"),
+        ("pubsub", {"transport": "shm"}, "unexpected argument '--transport'"),
+        ("pubsub", {"size": "1"}, "use 16 to 16777216 bytes"),
+        ("pubsub", {"target": "nowhere://"}, "nowhere"),
+        ("pubsub", {"json": "/nowhere/it.json"}, "name a file in a folder that exists"),
+    ]
+    for benchmark, options, told in refused:
+        with pytest.raises(lab.LabError) as caught:
+            lab.run(benchmark, **options)
+        assert told in str(caught.value)
+        assert caught.value.code == 2
+        assert "\n" not in str(caught.value)
+
+
+def test_the_real_command_measures(command: str) -> None:
+    with warnings.catch_warnings():
+        # A machine that others use is no fault of the lab's.
+        warnings.simplefilter("ignore", RuntimeWarning)
+        found = lab.run("pubsub", target="shm://", size=64, phase="steady", count=2000, rate=10_000)
+    assert {row.hop for row in found.rows} >= {"one_way", "service", "publish"}
+    for row in found.rows:
+        assert (row.workload, row.target, row.params["size_bytes"], row.sent) == ("pubsub", "shm://", 64, 2000)
+        curve = row.curve()
+        for odds, ns in {2: row.p50_ns, 10: row.p90_ns, 100: row.p99_ns}.items():
+            assert next(value for place, value in curve if place >= odds) == ns
+    assert len(found.to_polars()) == len(found.rows)
