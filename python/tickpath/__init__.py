@@ -13,7 +13,9 @@ from decimal import MAX_PREC, Context, Decimal, Inexact, InvalidOperation
 from typing import TYPE_CHECKING, Any
 
 from ._native import (
+    Bridge,
     Bus,
+    Carried,
     Foreign,
     Gap,
     Message,
@@ -24,6 +26,7 @@ from ._native import (
     Subscriber,
     TopOfBook,
     Trade,
+    bridge,
     connect,
 )
 from .errors import (
@@ -54,7 +57,9 @@ __all__ = [
     "TOP_OF_BOOK",
     "TRADE",
     "BatchError",
+    "Bridge",
     "Bus",
+    "Carried",
     "Closed",
     "ConnectError",
     "Event",
@@ -79,6 +84,7 @@ __all__ = [
     "TopOfBook",
     "TopicFull",
     "Trade",
+    "bridge",
     "connect",
     "decimal",
     "units",

@@ -6,10 +6,13 @@
 //!                     ├───subscribe──> Subscriber ── for, poll, poll_into ─> TopOfBook | Trade | Message | Foreign | Gap
 //!                     ├───pusher ────> Pusher ───── push, push_batch
 //!                     └───puller ────> Puller ───── for, pull, acknowledge ─> Pulled
+//!   bridge(url, url) ──> Bridge ───── wait, told, totals ─> Carried
 //! ```
-//! Each of these is a [`Handle`](handle::Handle): it has one user at a time, can be closed, and is of no use behind a fork.
+//! Each of these but the last is a [`Handle`](handle::Handle): it has one user at a time, can be closed, and is of no use
+//! behind a fork. A [`Bridge`](bridge::Bridge) has a thread of its own, and threads may share it.
 //! What may take time gives the interpreter to other threads meanwhile, and looks for signals.
 
+mod bridge;
 mod bus;
 mod error;
 mod event;
@@ -21,6 +24,8 @@ use pyo3::prelude::*;
 
 #[pymodule]
 mod _native {
+    #[pymodule_export]
+    use super::bridge::{Bridge, Carried, start_bridge};
     #[pymodule_export]
     use super::bus::{Bus, connect};
     #[pymodule_export]
