@@ -14,7 +14,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ._native import (
+    Bridge,
     Bus,
+    Carried,
     Foreign,
     Gap,
     Message,
@@ -25,6 +27,7 @@ from ._native import (
     Subscriber,
     TopOfBook,
     Trade,
+    bridge,
     connect,
     now,
     ns_between,
@@ -58,7 +61,9 @@ if TYPE_CHECKING:
 __all__ = [
     "SCALE",
     "BatchError",
+    "Bridge",
     "Bus",
+    "Carried",
     "Closed",
     "ConnectError",
     "Event",
@@ -83,6 +88,7 @@ __all__ = [
     "TopOfBook",
     "TopicFull",
     "Trade",
+    "bridge",
     "connect",
     "decimal",
     "now",

@@ -1,10 +1,13 @@
 from collections.abc import AsyncIterator, Iterable
+from os import PathLike
 from typing import Any, Final, Literal, NoReturn, Self, TypeAlias, final
 
 from typing_extensions import Buffer
 
 __all__ = [
+    "Bridge",
     "Bus",
+    "Carried",
     "Foreign",
     "Gap",
     "Message",
@@ -15,6 +18,7 @@ __all__ = [
     "Subscriber",
     "TopOfBook",
     "Trade",
+    "bridge",
     "connect",
     "now",
     "ns_between",
@@ -29,6 +33,55 @@ _Wait: TypeAlias = Literal["busy", "yield", "block", "adaptive"]
 def connect(url: str) -> Bus: ...
 def now() -> int: ...
 def ns_between(earlier: int, later: int) -> int: ...
+def bridge(
+    source: str,
+    target: str,
+    topics: str | Iterable[str] | dict[str, str],
+    *,
+    start: str | int = "now",
+    resume: str | PathLike[str] | None = None,
+    foreign_kind: int = 128,
+    wait: _Wait = "block",
+    policy: _Policy | None = None,
+    capacity: int | None = None,
+    max_age: float | None = None,
+) -> Bridge: ...
+@final
+class Bridge:
+    def wait(self, timeout: float | None = None) -> bool: ...
+    def told(self) -> list[str]: ...
+    def totals(self) -> dict[str, Carried]: ...
+    def close(self) -> None: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(self, *raised: object) -> None: ...
+
+@final
+class Carried:
+    @property
+    def messages(self) -> int: ...
+    @property
+    def foreign(self) -> int: ...
+    @property
+    def elsewhere(self) -> int: ...
+    @property
+    def too_long(self) -> int: ...
+    @property
+    def bytes(self) -> int: ...
+    @property
+    def gaps(self) -> int: ...
+    @property
+    def missed(self) -> int: ...
+    @property
+    def uncounted(self) -> int: ...
+    @property
+    def refused(self) -> int: ...
+    @property
+    def left(self) -> int: ...
+    @property
+    def delay_p50_ns(self) -> int | None: ...
+    @property
+    def delay_p99_ns(self) -> int | None: ...
+
 @final
 class Bus:
     def publisher(

@@ -74,18 +74,8 @@ impl Bus {
         max_age: Option<f64>,
     ) -> PyResult<Publisher> {
         let usual = self.handle.in_turn(py, |connection| connection.capabilities().policies[0])?;
-        let policy = match policy {
-            Some(word) => by_name("policy", word, &Policy::ALL, Policy::name)?,
-            None => usual,
-        };
-        let max_age_ns = match max_age {
-            None => None,
-            Some(seconds) if seconds > 0.0 && seconds < 1e9 => Some((seconds * 1e9) as u64),
-            Some(seconds) => {
-                return Err(PyValueError::new_err(format!("a max_age of {seconds} s is none; give seconds above 0")));
-            }
-        };
-        let config = TopicConfig { max_age_ns, ..TopicConfig::new(policy) };
+        let policy = policy.map(policy_of).transpose()?.unwrap_or(usual);
+        let config = TopicConfig { max_age_ns: max_age_ns(max_age)?, ..TopicConfig::new(policy) };
         let config = TopicConfig { capacity_bytes: capacity.unwrap_or(config.capacity_bytes), ..config };
         let opened = self.ask(py, |connection| connection.publisher(topic, &config))?;
         Ok(Publisher::new(opened, self.clock, self.is_quick))
@@ -179,8 +169,10 @@ impl Bus {
 }
 
 /// Where a subscription begins, as Python says it.
-enum Begin {
+pub enum Begin {
+    /// 'now', 'oldest' or a token.
     Word(String),
+    /// A sequence number.
     Sequence(u64),
 }
 
@@ -202,7 +194,8 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Begin {
 }
 
 impl Begin {
-    fn start(self) -> PyResult<Start> {
+    /// As the bus takes it.
+    pub fn start(self) -> PyResult<Start> {
         match self {
             Self::Sequence(sequence) => Ok(Start::Sequence(sequence)),
             Self::Word(word) if word == "now" => Ok(Start::Now),
@@ -218,8 +211,23 @@ fn no_deliveries() -> PyErr {
     PyValueError::new_err("most_deliveries=0 would let nothing through; give 1 or more, or None for no end")
 }
 
-fn wait_of(word: &str) -> PyResult<Wait> {
+/// How to wait, by its word on the command line.
+pub fn wait_of(word: &str) -> PyResult<Wait> {
     by_name("wait", word, &[Wait::Busy, Wait::Yield, Wait::Block, Wait::Adaptive], Wait::name)
+}
+
+/// What a full topic does, by its word on the command line.
+pub fn policy_of(word: &str) -> PyResult<Policy> {
+    by_name("policy", word, &Policy::ALL, Policy::name)
+}
+
+/// How old messages get, in nanoseconds, of seconds.
+pub fn max_age_ns(seconds: Option<f64>) -> PyResult<Option<u64>> {
+    match seconds {
+        None => Ok(None),
+        Some(seconds) if seconds > 0.0 && seconds < 1e9 => Ok(Some((seconds * 1e9) as u64)),
+        Some(seconds) => Err(PyValueError::new_err(format!("a max_age of {seconds} s is none; give seconds above 0"))),
+    }
 }
 
 /// One of several by its word on the command line.

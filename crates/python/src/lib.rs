@@ -6,11 +6,14 @@
 //!                     ├───subscribe──> Subscriber ── for, poll, poll_into ─> TopOfBook | Trade | Message | Foreign | Gap
 //!                     ├───pusher ────> Pusher ───── push, push_batch
 //!                     └───puller ────> Puller ───── for, pull, acknowledge ─> Pulled
+//!   bridge(url, url) ──> Bridge ───── wait, told, totals ─> Carried
 //! ```
-//! Each of these is a [`Handle`](handle::Handle): it has one user at a time, can be closed, and is of no use behind a fork.
+//! Each of these but the last is a [`Handle`](handle::Handle): it has one user at a time, can be closed, and is of no use
+//! behind a fork. A [`Bridge`](bridge::Bridge) has a thread of its own, and threads may share it.
 //! What may take time gives the interpreter to other threads meanwhile, and looks for signals; a task of an event loop has a
 //! thread wait for it ([`Lookout`](lookout::Lookout)).
 
+mod bridge;
 mod bus;
 mod clock;
 mod error;
@@ -24,6 +27,8 @@ use pyo3::prelude::*;
 
 #[pymodule]
 mod _native {
+    #[pymodule_export]
+    use super::bridge::{Bridge, Carried, start_bridge};
     #[pymodule_export]
     use super::bus::{Bus, connect};
     #[pymodule_export]

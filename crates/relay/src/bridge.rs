@@ -60,18 +60,39 @@ pub struct Route {
 
 /// Carries until it is stopped. There is a meter for each route.
 pub fn run(settings: &Settings, meters: &[Meter], outside: &Outside<'_>) -> Result<(), RelayError> {
+    open(settings, meters, outside)?.carry()
+}
+
+/// Opens everything and carries nothing yet; what is published from now on is what will be carried. There is a meter for
+/// each route.
+pub fn open<'a>(settings: &Settings, meters: &'a [Meter], outside: &'a Outside<'a>) -> Result<Opened<'a>, RelayError> {
     assert_eq!(settings.routes.len(), meters.len(), "each route has a meter");
     let ends = (connect(&settings.from)?, connect(&settings.to)?);
     check_circle(settings, &ends)?;
-    let lines = open(settings, &ends, meters, outside)?;
+    let lines = open_lines(settings, &ends, meters, outside)?;
     let (from, to) = (without_login(&settings.from), without_login(&settings.to));
     for route in &settings.routes {
         (outside.tell)(&format!("carrying '{}' of {from} to '{}' of {to}", route.from, route.to));
     }
-    std::thread::scope(|scope| {
-        let carriers: Vec<_> = lines.into_iter().map(|line| scope.spawn(move || line.carry())).collect();
-        carriers.into_iter().try_for_each(|carrier| carrier.join().expect("a carrier does not panic"))
-    })
+    Ok(Opened { lines, _ends: ends })
+}
+
+/// A bridge that is open, and carries nothing yet.
+pub struct Opened<'a> {
+    lines: Vec<Line<'a>>,
+    /// Let go of behind the lines.
+    _ends: Ends,
+}
+
+impl Opened<'_> {
+    /// Carries until it is stopped.
+    pub fn carry(self) -> Result<(), RelayError> {
+        let Self { lines, _ends } = self;
+        std::thread::scope(|scope| {
+            let carriers: Vec<_> = lines.into_iter().map(|line| scope.spawn(move || line.carry())).collect();
+            carriers.into_iter().try_for_each(|carrier| carrier.join().expect("a carrier does not panic"))
+        })
+    }
 }
 
 /// From where, and to where.
@@ -91,7 +112,7 @@ fn check_circle(settings: &Settings, (from, to): &Ends) -> Result<(), RelayError
 }
 
 /// Opens everything before anything is carried.
-fn open<'a>(
+fn open_lines<'a>(
     settings: &Settings,
     (from, to): &Ends,
     meters: &'a [Meter],

@@ -1,0 +1,26 @@
+"""Prints what is published on the topic 'ticks', until Ctrl-C, and what was missed.
+
+    python examples/python/02_subscribe.py [URL]
+
+It may be started before its publisher, 01_publish.py, or behind it; any number of them each see everything.
+"""
+
+import sys
+from contextlib import suppress
+
+import tickpath as tp
+
+url = sys.argv[1] if len(sys.argv) > 1 else "shm://"
+
+with suppress(KeyboardInterrupt), tp.connect(url) as bus, bus.subscribe("ticks") as ticks:
+    print("waiting for 'ticks'")
+    for event in ticks:
+        match event:
+            case tp.TopOfBook():
+                print(f"bid {tp.decimal(event.bid):.2f}, ask {tp.decimal(event.ask):.2f}")
+            case tp.Gap(None):
+                print("missed some, and nobody knows how many")
+            case tp.Gap(missed):
+                print(f"missed {missed}")
+            case _:
+                print(event)

@@ -1,0 +1,122 @@
+"""The examples, each as its users run it."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+import tickpath as tp
+from conftest import Place
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "python"
+LONGEST_S = 60
+
+
+@pytest.fixture
+def url(log: Place) -> Iterator[str]:
+    """A bus in shared memory, on which nobody else has a topic."""
+    scratch = f"shm://{log.name}"
+    yield scratch
+    with tp.connect(scratch) as bus:
+        bus.remove("ticks")
+        bus.remove_queue("orders")
+
+
+class Example:
+    """An example that runs."""
+
+    def __init__(self, name: str, *arguments: str) -> None:
+        command = [sys.executable, "-u", str(EXAMPLES / name), *arguments]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+    def await_words(self, words: str) -> None:
+        """Reads what it prints, up to a line that has these words."""
+        assert self.process.stdout is not None
+        lines: list[str] = []
+        while words not in "".join(lines[-1:]):
+            line = self.process.stdout.readline()
+            assert line, f"{words!r} did not come: {lines}"
+            lines.append(line)
+
+    def end(self) -> str:
+        """Waits for its end; what it printed since."""
+        assert self.process.stdout is not None
+        rest = self.process.stdout.read()
+        assert self.process.wait() == 0, rest
+        return rest
+
+    def interrupt(self) -> str:
+        """Presses Ctrl-C, which ends it without a word."""
+        self.process.send_signal(signal.SIGINT)
+        rest = self.end()
+        assert "Traceback" not in rest
+        return rest
+
+
+@contextmanager
+def running(name: str, *arguments: str) -> Iterator[Example]:
+    """An example that is killed at the end, or when it takes too long."""
+    example = Example(name, *arguments)
+    watch = threading.Timer(LONGEST_S, example.process.kill)
+    watch.start()
+    try:
+        yield example
+    finally:
+        watch.cancel()
+        example.process.kill()
+        with example.process:
+            pass
+
+
+def test_a_publisher_and_a_subscriber(url: str) -> None:
+    with running("02_subscribe.py", url) as subscriber:
+        subscriber.await_words("waiting for 'ticks'")
+        with running("01_publish.py", url) as publisher:
+            publisher.await_words("publishing 'ticks'")
+            subscriber.await_words("bid 64000.25, ask 64000.75")
+            subscriber.await_words("bid 64000.50, ask 64001.00")
+            publisher.interrupt()
+        with tp.connect(url) as bus, bus.publisher("ticks") as ticks:
+            ticks.publish(b"other", 200)
+            subscriber.await_words("Message(kind=200, payload=b'other')")
+        subscriber.interrupt()
+
+
+def test_numpy(url: str) -> None:
+    with running("03_numpy.py", url) as example, tp.connect(url) as bus, bus.publisher("ticks") as ticks:
+        example.await_words("waiting for 'ticks'")
+        bid = tp.units(64_000)
+        ticks.publish_batch([tp.TopOfBook(bid, 1, bid + tp.units("0.5"), 1)] * 100)
+        example.await_words("100 ticks, mean spread 0.50")
+        ticks.publish(b"other", 200)
+        example.await_words("Message(kind=200, payload=b'other')")
+        example.interrupt()
+
+
+def test_a_queue(url: str) -> None:
+    expected = ["first: order 1", "first: order 2", "first: order 3"]
+    expected += ["second: order 3, again", "second: order 4", "second: order 5"]
+    with running("04_queue.py", url) as example:
+        assert example.end().splitlines() == expected
+
+
+@pytest.mark.parametrize("way", ["shm", "redis"])
+def test_a_bridge(url: str, way: str, log: Place) -> None:
+    if way == "redis" and "TICKPATH_REDIS" not in os.environ:
+        pytest.skip("TICKPATH_REDIS names no broker; scripts/brokers run -- starts them")
+    source = os.environ["TICKPATH_REDIS"] if way == "redis" else f"shm://{log.name}-from"
+    with tp.connect(source) as there, tp.connect(url) as here:
+        with there.publisher("ticks") as publisher, running("05_redis_to_shm.py", source, url) as example:
+            example.await_words("carrying 'ticks' of ")
+            with here.subscribe("ticks") as subscriber:
+                publisher.publish_batch([b"1", b"2", b"3"], 200)
+                example.await_words("3 messages, 0 missed")
+                assert len(subscriber.poll()) == 3
+            example.interrupt()
+        there.remove("ticks")

@@ -1,0 +1,118 @@
+"""Programs that use Redis without Tickpath, beside ours on one server: what docs/redis-py.md says of both."""
+
+import json
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack
+from urllib.parse import urlsplit
+
+import pytest
+
+import tickpath as tp
+from conftest import Place, place
+from test_topics import collect, payloads
+
+KIND = 200
+HEADER = 40
+
+
+@pytest.fixture(params=["", "?streams"])
+def redis(request: pytest.FixtureRequest) -> Iterator[Place]:
+    """A place on a Redis server."""
+    if "TICKPATH_REDIS" not in os.environ:
+        pytest.skip("TICKPATH_REDIS names no broker; scripts/brokers run -- starts them")
+    yield from place(os.environ["TICKPATH_REDIS"] + request.param)
+
+
+class Other:
+    """A connection of another program, which says a command a line."""
+
+    def __init__(self, url: str) -> None:
+        server = urlsplit(url)
+        self.socket = socket.create_connection((server.hostname, server.port or 6379), 60)
+
+    def ask(self, command: str, last: bytes) -> bytes:
+        """What the server answers, up to these bytes."""
+        self.socket.sendall(command.encode() + b"\r\n")
+        return self.await_bytes(last)
+
+    def await_bytes(self, last: bytes) -> bytes:
+        came = b""
+        while last not in came:
+            more = self.socket.recv(4096)
+            assert more, f"the server has closed the connection behind {came!r}"
+            came += more
+        return came
+
+
+@pytest.fixture
+def other(redis: Place) -> Iterator[Other]:
+    made = Other(redis.url)
+    yield made
+    made.socket.close()
+
+
+def is_ours(value: bytes) -> bool:
+    """What the page shows: a header of 40 bytes, then the payload."""
+    return value[8] == KIND and value[9:16] == b"tickpt2"
+
+
+def test_what_others_publish_is_foreign_and_whole(redis: Place, other: Other) -> None:
+    is_stream = redis.url.endswith("?streams")
+    with redis.bus.subscribe(redis.name) as subscriber:
+        if is_stream:
+            other.ask(f"XADD {redis.name} * bid 64000.25 ask 64000.5", b"\r\n")
+        else:
+            other.ask(f"PUBLISH {redis.name} 64000.25", b"\r\n")
+        (event,) = collect(subscriber, 1)
+    assert isinstance(event, tp.Foreign)
+    if is_stream:
+        assert json.loads(event.payload) == {"bid": "64000.25", "ask": "64000.5"}
+    else:
+        assert event.payload == b"64000.25"
+
+
+def test_others_find_our_payload_behind_a_header(redis: Place, other: Other) -> None:
+    with redis.bus.publisher(redis.name) as publisher:
+        if redis.url.endswith("?streams"):
+            publisher.publish(b"payload", KIND)
+            came = other.ask(f"XRANGE {redis.name} - +", b"payload")
+            assert b"$1\r\nm\r\n" in came
+        else:
+            other.ask(f"SUBSCRIBE {redis.name}", b":1\r\n")
+            publisher.publish(b"payload", KIND)
+            came = other.await_bytes(b"payload")
+    value = came[came.index(b"payload") - HEADER :]
+    assert is_ours(value) and value[HEADER:].startswith(b"payload")
+
+
+def test_a_list_is_of_one_kind_of_program(redis: Place, other: Other) -> None:
+    if redis.url.endswith("?streams"):
+        pytest.skip("a list is a queue of the other URL")
+    with redis.bus.pusher(redis.name, "at-most-once") as pusher:
+        pusher.push(b"payload", KIND)
+    came = other.ask(f"BRPOP {redis.name} 0", b"payload\r\n")
+    value = came[came.index(b"payload") - HEADER :]
+    assert is_ours(value)
+    other.ask(f"LPUSH {redis.name} theirs", b"\r\n")
+    with pytest.raises(tp.ConnectError, match="what another program has pushed"):
+        redis.bus.puller(redis.name, "at-most-once")
+    # It stays for who has pushed it.
+    assert other.ask(f"LLEN {redis.name}", b"\r\n") == b":1\r\n"
+
+
+def test_a_bridge_carries_what_others_publish(redis: Place, other: Other) -> None:
+    if redis.url.endswith("?streams"):
+        pytest.skip("the other URL is the one that redis-py publishes on")
+    target = f"shm://{redis.name}"
+    with tp.connect(target) as here, ExitStack() as left:
+        left.callback(here.remove, "ticks")
+        with tp.bridge(redis.url, target, {redis.name: "ticks"}, foreign_kind=KIND) as bridge:
+            with here.subscribe("ticks") as subscriber:
+                other.ask(f"PUBLISH {redis.name} 64000.25", b"\r\n")
+                (event,) = came = collect(subscriber, 1)
+        assert payloads(came) == [b"64000.25"]
+        assert isinstance(event, tp.Message) and event.kind == KIND and event.stamp > 0
+        assert bridge.totals()[redis.name].foreign == 1
+        assert any("messages of other programs" in sentence for sentence in bridge.told())
