@@ -1,0 +1,90 @@
+//! `tp_connect`: where topics and queues are.
+
+use std::ffi::c_char;
+
+use tickpath_bus::Connection;
+use tickpath_clock::HostClock;
+
+use crate::argument::{check_pointer, text};
+use crate::handle::{Handle, Opened, close, make};
+use crate::status::{Failure, tp_status};
+
+/// Where topics and queues live.
+pub struct tp_bus(pub(crate) Handle<Bus>);
+
+/// A connection, and the clock that stamps what is published over it.
+pub(crate) struct Bus {
+    pub connection: Box<dyn Connection>,
+    pub clock: HostClock,
+}
+
+impl Opened for Bus {
+    fn what() -> &'static str {
+        "tp_bus"
+    }
+}
+
+/// Connects to where topics and queues live: shm://, file:///FOLDER, redis://HOST, nats://HOST, amqp://HOST, kafka://HOST;
+/// docs/bus.md has them all. The handle goes to `out`, which is null if there is none.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tp_connect(url: *const c_char, out: *mut *mut tp_bus) -> tp_status {
+    let connect = || -> Result<tp_bus, Failure> {
+        // SAFETY: it is null or text, as the header says.
+        let url = unsafe { text("url", url)? };
+        let clock = HostClock::get().map_err(|e| Failure::new(tp_status::TP_OTHER, e.to_string()))?;
+        Ok(tp_bus(Handle::new(Bus { connection: tickpath_bus::connect(url)?, clock })))
+    };
+    // SAFETY: it is null or a place for a handle, as the header says.
+    unsafe { make(out, connect) }
+}
+
+/// Closes a connection and frees it; a null pointer is none. What it opened stays open.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tp_bus_close(bus: *mut tp_bus) -> tp_status {
+    // SAFETY: it is null or was connected, and nobody uses it again, as the header says.
+    unsafe { close(bus, |bus| &bus.0) }
+}
+
+/// Removes what a topic has left. A topic that does not exist is no error.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tp_bus_remove(bus: *mut tp_bus, topic: *const c_char) -> tp_status {
+    // SAFETY: it is null or was connected, and is not closed, as the header says.
+    let bus = unsafe { bus.as_ref() };
+    Handle::using(bus.map(|bus| &bus.0), |bus| {
+        // SAFETY: it is null or text, as the header says.
+        let topic = unsafe { text("topic", topic)? };
+        bus.connection.remove(topic).map_err(Failure::from)
+    })
+}
+
+/// Removes a queue with all that is in it. A queue that does not exist is no error.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tp_bus_remove_queue(bus: *mut tp_bus, queue: *const c_char) -> tp_status {
+    // SAFETY: it is null or was connected, and is not closed, as the header says.
+    let bus = unsafe { bus.as_ref() };
+    Handle::using(bus.map(|bus| &bus.0), |bus| {
+        // SAFETY: it is null or text, as the header says.
+        let queue = unsafe { text("queue", queue)? };
+        bus.connection.remove_queue(queue).map_err(Failure::from)
+    })
+}
+
+/// How many messages wait in a queue that nobody has taken; TP_UNSUPPORTED where the transport cannot tell. A queue that does
+/// not exist holds none.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tp_bus_waiting(bus: *mut tp_bus, queue: *const c_char, waiting: *mut u64) -> tp_status {
+    // SAFETY: it is null or was connected, and is not closed, as the header says.
+    let bus = unsafe { bus.as_ref() };
+    Handle::using(bus.map(|bus| &bus.0), |bus| {
+        // SAFETY: it is null or text, as the header says.
+        let queue = unsafe { text("queue", queue)? };
+        check_pointer("waiting", waiting)?;
+        let Some(count) = bus.connection.waiting(queue)? else {
+            let sentence = "this transport cannot tell how many messages wait; ask its server";
+            return Err(Failure::new(tp_status::TP_UNSUPPORTED, sentence));
+        };
+        // SAFETY: it is not null, and a place for a number, as the header says.
+        unsafe { waiting.write(count) };
+        Ok(())
+    })
+}

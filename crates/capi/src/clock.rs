@@ -1,0 +1,41 @@
+//! Stamps, and what they are in nanoseconds.
+
+use tickpath_clock::{Clock, HostClock};
+
+use crate::handle::guarded;
+use crate::status::{Failure, tp_status};
+
+/// A stamp of this moment, in ticks of the host's clock, of which all processes of the host have the same. The first call of
+/// the first process since the host started takes 0.2 s. 0 if the clock cannot be read, as tp_last_error says.
+#[unsafe(no_mangle)]
+pub extern "C" fn tp_now() -> u64 {
+    asked(|clock| clock.ticks())
+}
+
+/// Now, in nanoseconds since the Unix epoch, by the clock that stamps; 0 if it cannot be read.
+#[unsafe(no_mangle)]
+pub extern "C" fn tp_now_ns() -> u64 {
+    asked(|clock| clock.calibration().utc_ns_of(clock.ticks()))
+}
+
+/// Nanoseconds from one stamp of this host to another; negative if the second is the earlier one; 0 if the clock cannot be
+/// read.
+#[unsafe(no_mangle)]
+pub extern "C" fn tp_ns_between(from: u64, to: u64) -> i64 {
+    asked(|clock| clock.ns_between(from, to))
+}
+
+/// When a stamp of this host was made, in nanoseconds since the Unix epoch; 0 if the clock cannot be read.
+#[unsafe(no_mangle)]
+pub extern "C" fn tp_utc_ns(stamp: u64) -> u64 {
+    asked(|clock| clock.calibration().utc_ns_of(stamp))
+}
+
+fn asked<N: Default>(ask: impl FnOnce(HostClock) -> N) -> N {
+    let mut answer = N::default();
+    guarded(|| {
+        answer = ask(HostClock::get().map_err(|e| Failure::new(tp_status::TP_OTHER, e.to_string()))?);
+        Ok(())
+    });
+    answer
+}

@@ -1,0 +1,193 @@
+//! Programs in C and C++, against the library that Cargo has built, over shared memory.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::{env, process};
+
+use tempfile::TempDir;
+use tickpath_bus::conformance::until;
+use tickpath_bus::{Connection, Delivery, Event, Policy, Publisher, QueueConfig, Start, TopicConfig, connect};
+use tickpath_clock::{Clock, HostClock, Wait};
+use tickpath_log::Place;
+
+mod misuse;
+
+const KIND: u8 = 16;
+const TOPIC: &str = "ticks";
+const QUEUE: &str = "jobs";
+
+/// Seconds after which a program that hangs is ended.
+const MOST_SECONDS: &str = "120";
+
+#[test]
+fn what_c_publishes_everybody_receives() {
+    let (programs, bus) = (Programs::new(), Bus::new("publishes"));
+    let said = programs.say("examples/publish.c", &[&bus.url, TOPIC, "20"]);
+    assert_eq!(said, "published 20\n");
+    let all: Vec<u64> = (0..20).collect();
+    let received = programs.say("examples/subscribe.c", &[&bus.url, TOPIC, "20"]);
+    assert_eq!(numbers(&received), all, "{received}");
+    let received = programs.say("examples/subscribe.cpp", &[&bus.url, TOPIC, "20"]);
+    assert_eq!(numbers(&received), all, "{received}");
+    assert_eq!(receive(&*bus.open(), 20), all);
+}
+
+#[test]
+fn what_rust_publishes_c_receives() {
+    let (programs, bus) = (Programs::new(), Bus::new("receives"));
+    let subscriber = programs.compile("examples/subscribe.c");
+    let mut receiving = bounded(&subscriber, &[&bus.url, TOPIC, "100"]);
+    let receiving = receiving.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("timeout can be run");
+    let connection = bus.open();
+    let mut publisher = connection.publisher(TOPIC, &TopicConfig::new(Policy::Overwrite)).expect("the topic is new");
+    publish(&mut *publisher, 0..100);
+    let ended = receiving.wait_with_output().expect("it was started");
+    let received = String::from_utf8_lossy(&ended.stdout).into_owned();
+    assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
+    assert_eq!(numbers(&received), (0..100).collect::<Vec<_>>(), "{received}");
+    // It goes on where it has stopped.
+    let token = received.lines().find_map(|line| line.strip_prefix("token ")).expect("a log has a history");
+    publish(&mut *publisher, 100..103);
+    let received = programs.say("examples/subscribe.c", &[&bus.url, TOPIC, "3", token]);
+    assert_eq!(numbers(&received), [100, 101, 102], "{received}");
+}
+
+#[test]
+fn c_and_rust_share_a_queue() {
+    let (programs, bus) = (Programs::new(), Bus::new("queue"));
+    let queue = |what, count| programs.say("examples/queue.c", &[&bus.url, QUEUE, what, count]);
+    assert_eq!(queue("push", "5"), "waiting 5\n");
+    let connection = bus.open();
+    let config = QueueConfig::new(Delivery::AtLeastOnce);
+    let mut puller = connection.puller(QUEUE, &config, Wait::Yield).expect("it is there");
+    let mut pulled = Vec::new();
+    let taken = puller.pull(2, &mut |pulled_one| pulled.push(number(pulled_one.message.payload)));
+    assert_eq!(taken.expect("pulled"), 2);
+    assert_eq!(pulled, [0, 1]);
+    puller.acknowledge().expect("acknowledged");
+    drop(puller);
+    assert_eq!(numbers(&queue("pull", "3")), [2, 3, 4]);
+    let mut pusher = connection.pusher(QUEUE, &config).expect("C has closed its own");
+    let clock = HostClock::get().expect("the host has a clock");
+    (5..8u64).for_each(|number| pusher.push(clock.ticks(), KIND, &number.to_ne_bytes()).expect("it has room"));
+    assert_eq!(numbers(&queue("pull", "3")), [5, 6, 7]);
+    assert_eq!(connection.waiting(QUEUE).expect("it is there"), Some(0));
+}
+
+#[test]
+fn every_misuse_is_told_in_words() {
+    let (programs, bus) = (Programs::new(), Bus::new("misuse"));
+    misuse::check(&programs.say("tests/c/abuse.c", &[&bus.url]));
+}
+
+/// A place in shared memory that nobody else uses, removed with all that is in it.
+struct Bus {
+    url: String,
+}
+
+impl Bus {
+    fn new(what: &str) -> Self {
+        Self { url: format!("shm://c-test-{}-{what}", process::id()) }
+    }
+
+    fn open(&self) -> Box<dyn Connection> {
+        connect(&self.url).expect("shared memory is always there")
+    }
+}
+
+impl Drop for Bus {
+    fn drop(&mut self) {
+        let place: Place = self.url.parse().expect("it is a name");
+        for log in tickpath_bus::within(&place) {
+            let _ = log.remove();
+        }
+    }
+}
+
+/// The folder of compiled programs.
+struct Programs {
+    folder: TempDir,
+}
+
+impl Programs {
+    fn new() -> Self {
+        Self { folder: tempfile::tempdir().expect("a temporary folder") }
+    }
+
+    /// What a program has to say with these arguments. It is compiled if it is not yet.
+    fn say(&self, source: &str, arguments: &[&str]) -> String {
+        said(&mut bounded(&self.compile(source), arguments))
+    }
+
+    /// Compiles a program as its users do, every warning being an error.
+    fn compile(&self, source: &str) -> PathBuf {
+        let program = self.folder.path().join(source.replace(['/', '.'], "-"));
+        if program.exists() {
+            return program;
+        }
+        let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let test = env::current_exe().expect("a test has a path");
+        let libraries = test.parent().expect("it lies in a folder");
+        assert!(libraries.join("libtickpath.so").is_file(), "Cargo has built no library in {}", libraries.display());
+        let (variable, usual, standard) = match source.ends_with(".cpp") {
+            true => ("CXX", "c++", "-std=c++17"),
+            false => ("CC", "cc", "-std=c11"),
+        };
+        let compiler = env::var(variable).unwrap_or_else(|_| usual.to_owned());
+        let mut words = compiler.split_whitespace();
+        let mut compile = Command::new(words.next().unwrap_or(usual));
+        compile.args(words).args(["-Wall", "-Wextra", "-Werror", "-O1", standard]);
+        compile.arg("-I").arg(package.join("include")).arg(package.join(source)).arg("-o").arg(&program);
+        compile.arg("-L").arg(libraries).arg("-ltickpath").arg(format!("-Wl,-rpath,{}", libraries.display()));
+        said(&mut compile);
+        program
+    }
+}
+
+/// A program that is ended if it hangs.
+fn bounded(program: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new("timeout");
+    command.arg(MOST_SECONDS).arg(program).args(arguments);
+    command
+}
+
+/// What a command has to say, which must end well.
+fn said(command: &mut Command) -> String {
+    let ended = command.output().unwrap_or_else(|e| panic!("{command:?}: {e}"));
+    let [said, errors] = [ended.stdout, ended.stderr].map(|said| String::from_utf8_lossy(&said).into_owned());
+    assert!(ended.status.success(), "{command:?}: {}\n{said}{errors}", ended.status);
+    said
+}
+
+/// The numbers that a program says it has received.
+fn numbers(said: &str) -> Vec<u64> {
+    let told = said.lines().filter_map(|line| line.strip_prefix("number "));
+    let digits = told.map(|line| line.split(',').next().unwrap_or_default());
+    digits.map(|digits| digits.parse().unwrap_or_else(|e| panic!("{digits}: {e}"))).collect()
+}
+
+fn number(payload: &[u8]) -> u64 {
+    u64::from_ne_bytes(payload.try_into().expect("a number has eight bytes"))
+}
+
+fn publish(publisher: &mut dyn Publisher, numbers: std::ops::Range<u64>) {
+    let clock = HostClock::get().expect("the host has a clock");
+    for number in numbers {
+        publisher.publish(clock.ticks(), KIND, &number.to_ne_bytes()).expect("it never waits");
+    }
+}
+
+/// The first numbers of the topic.
+fn receive(connection: &dyn Connection, count: usize) -> Vec<u64> {
+    let mut subscriber = connection.subscriber(TOPIC, Start::Oldest, Wait::Yield).expect("the topic is there");
+    let mut received = Vec::new();
+    until(|| {
+        let polled = subscriber.poll(count - received.len(), &mut |event| match event {
+            Event::Message(message) => received.push(number(message.payload)),
+            other => panic!("{other:?}"),
+        });
+        polled.expect("polled");
+        received.len() == count
+    });
+    received
+}

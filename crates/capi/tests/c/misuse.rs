@@ -1,0 +1,114 @@
+//! What the library says to every misuse in `abuse.c`.
+
+/// What was done, the status, and a part of the sentence.
+const SAYS: &[(&str, i32, &str)] = &[
+    ("version", OK, ""),
+    ("no error yet", OK, ""),
+    ("null bus, publisher", INVALID, "tp_bus is null"),
+    ("null bus, subscriber", INVALID, "tp_bus is null"),
+    ("null bus, pusher", INVALID, "tp_bus is null"),
+    ("null bus, puller", INVALID, "tp_bus is null"),
+    ("null bus, remove", INVALID, "tp_bus is null"),
+    ("null bus, remove queue", INVALID, "tp_bus is null"),
+    ("null bus, waiting", INVALID, "tp_bus is null"),
+    ("null publisher, publish", INVALID, "tp_publisher is null"),
+    ("null publisher, batch", INVALID, "tp_publisher is null"),
+    ("null publisher, resend", INVALID, "tp_publisher is null"),
+    ("null publisher, idle", INVALID, "tp_publisher is null"),
+    ("null subscriber, poll", INVALID, "tp_subscriber is null"),
+    ("null subscriber, wait", INVALID, "tp_subscriber is null"),
+    ("null subscriber, token", INVALID, "tp_subscriber is null"),
+    ("null subscriber, publisher", INVALID, "tp_subscriber is null"),
+    ("null pusher, push", INVALID, "tp_pusher is null"),
+    ("null pusher, batch", INVALID, "tp_pusher is null"),
+    ("null pusher, resend", INVALID, "tp_pusher is null"),
+    ("null puller, pull", INVALID, "tp_puller is null"),
+    ("null puller, acknowledge", INVALID, "tp_puller is null"),
+    ("null puller, give back", INVALID, "tp_puller is null"),
+    ("null puller, wait", INVALID, "tp_puller is null"),
+    ("close nothing", OK, ""),
+    ("close no publisher", OK, ""),
+    ("close no subscriber", OK, ""),
+    ("close no pusher", OK, ""),
+    ("close no puller", OK, ""),
+    ("null url", INVALID, "url is null"),
+    ("null out", INVALID, "out is null"),
+    ("bad url", INVALID, "names no transport"),
+    ("url of other text", INVALID, "url is no UTF-8"),
+    ("handle of a bad url", OK, ""),
+    ("null topic", INVALID, "topic is null"),
+    ("bad topic", INVALID, "'a/b' is no topic name"),
+    ("null out of a topic", INVALID, "out is null"),
+    ("bad topic, subscriber", INVALID, "'a/b' is no topic name"),
+    ("size of nothing", INVALID, "is 0 bytes, which is too small"),
+    ("size too small", INVALID, "too small; set its field size to sizeof(tp_publisher_config)"),
+    ("size of the future", INVALID, "take the library that belongs to it"),
+    ("unknown policy", INVALID, "9 is no tp_policy"),
+    ("age on a log", UNSUPPORTED, "remove messages by their age"),
+    ("unknown start", INVALID, "9 is no tp_start"),
+    ("no token", INVALID, "token is null"),
+    ("bad token", INVALID, "'yesterday' is no resume token"),
+    ("unknown wait", INVALID, "9 is no tp_wait"),
+    ("subscriber size too small", INVALID, "tp_subscriber_config is 4 bytes"),
+    ("unknown delivery", INVALID, "9 is no tp_delivery"),
+    ("foreign kind", INVALID, "the foreign_kind 3 is none"),
+    ("counted deliveries on a log", UNSUPPORTED, "count how often a message was delivered"),
+    ("unknown wait of a puller", INVALID, "9 is no tp_wait"),
+    ("queue size of the future", INVALID, "tp_queue_config is 41 bytes"),
+    ("kind 15", INVALID, "the kind 15 is not ours to give"),
+    ("null data", INVALID, "data is null, and len is 4"),
+    ("length below zero", TOO_LARGE, "was len below 0?"),
+    ("long message", TOO_LARGE, "a message of 2097152 bytes does not fit"),
+    ("null batch", INVALID, "no 2 slices are there"),
+    ("null done", INVALID, "done is null"),
+    ("null data in a batch", INVALID, "data is null, and len is 4"),
+    ("done of that batch", OK, ""),
+    ("long message in a batch", TOO_LARGE, "does not fit"),
+    ("second publisher", HAS_PUBLISHER, "already has a writer"),
+    ("empty message", OK, ""),
+    ("resend of nothing", OK, ""),
+    ("null callback", INVALID, "on_event is null"),
+    ("null count", INVALID, "count is null"),
+    ("small token", TOO_LARGE, "does not fit in 4 bytes"),
+    ("null token", INVALID, "token is null"),
+    ("publisher is this process", OK, ""),
+    ("poll in a callback", IN_USE, "this tp_subscriber is in use"),
+    ("close in a callback", IN_USE, "this tp_subscriber is in use"),
+    ("one event was there", OK, ""),
+    ("null callback of a puller", INVALID, "on_pulled is null"),
+    ("give back on a log", OTHER, "takes no single message back"),
+    ("null waiting", INVALID, "waiting is null"),
+    ("nobody subscribed", NO_SUBSCRIBER, "nobody is subscribed"),
+    ("full topic", TOPIC_FULL, "the topic is full"),
+    ("bus in a fork", FORKED, "this tp_bus was opened before the process was forked"),
+    ("publish in a fork", FORKED, "this tp_publisher was opened before the process was forked"),
+    ("poll in a fork", FORKED, "this tp_subscriber was opened before the process was forked"),
+    ("close in a fork", FORKED, "open another one here"),
+    ("poll of its own in a fork", OK, ""),
+    ("publish behind a fork", OK, ""),
+    ("sentence stays", OK, ""),
+];
+
+// As the header has them: these numbers never change.
+const OK: i32 = 0;
+const INVALID: i32 = 1;
+const UNSUPPORTED: i32 = 2;
+const HAS_PUBLISHER: i32 = 4;
+const TOPIC_FULL: i32 = 7;
+const NO_SUBSCRIBER: i32 = 8;
+const TOO_LARGE: i32 = 9;
+const IN_USE: i32 = 13;
+const FORKED: i32 = 14;
+const OTHER: i32 = 16;
+
+/// Holds what the program said against the table, line by line.
+pub(crate) fn check(said: &str) {
+    let mut lines = said.lines();
+    for (what, status, part) in SAYS {
+        let line = lines.next().unwrap_or_else(|| panic!("nothing was said of '{what}':\n{said}"));
+        let sentence = line.strip_prefix(&format!("{what}: {status} "));
+        let is_told = sentence.is_some_and(|sentence| sentence.contains(part));
+        assert!(is_told, "'{what}: {status} …{part}…' was to be said, not '{line}'");
+    }
+    assert_eq!(lines.next(), None, "more was said");
+}
