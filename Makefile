@@ -125,10 +125,12 @@ dist: ## one static binary and its checksum in dist/
 	@if readelf -d dist/tickpath | grep NEEDED; then echo 'dist/tickpath is not static' >&2; exit 1; fi
 	cd dist && sha256sum tickpath | tee tickpath.sha256
 
-wheel: ## dist/tickpath-*.whl, for Python 3.11 and later, which installs without Rust
+wheel: ## dist/tickpath-*.whl, for Python 3.11 and later, with the command, which installs without Rust
 	@scripts/needs $(BUILD) python3
-	python3 -m venv target/wheel && target/wheel/bin/pip install -q --disable-pip-version-check 'maturin>=1.9,<2'
-	target/wheel/bin/maturin build --features vendored-tls --out dist
+	python3 -m venv target/maturin && target/maturin/bin/pip install -q --disable-pip-version-check 'maturin>=1.9,<2'
+	cargo build --profile wheel --features vendored-tls -p tickpath-cli
+	mkdir -p target/wheel-data/scripts && cp target/wheel/tickpath target/wheel-data/scripts/
+	target/maturin/bin/maturin build --features vendored-tls --out dist
 
 clean: ## remove all that was built or measured
 	rm -rf target fuzz/target peers/target peers/java/target dist results

@@ -1,0 +1,351 @@
+"""How fast the package is on this host: `python python/measure.py [ROW…]`, with nothing else running.
+
+Each row is measured several times in turn with what it is held against, and the median is printed. What is not installed
+(redis, pyzmq) or not there (a server that TICKPATH_REDIS names, the command) is named and left out.
+"""
+
+import asyncio
+import importlib.util
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from multiprocessing import get_context
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+
+import tickpath as tp
+
+KIND = 200
+DATA = b"x" * 48
+ROUNDS = 5
+MESSAGES = 1_000
+GAP = 0.001
+"""Seconds between two messages: each is alone."""
+
+
+def quickest(act: Callable[[int], None], count: int) -> float:
+    """Nanoseconds of one of so many, in the quickest of some rounds."""
+    took = []
+    for _ in range(ROUNDS):
+        begun = time.perf_counter_ns()
+        act(count)
+        took.append((time.perf_counter_ns() - begun) / count)
+    return min(took)
+
+
+def calls() -> None:
+    """publish and an empty poll, with the loop around them taken off."""
+    name = f"measure-{os.getpid()}"
+    with tp.connect("shm://") as bus, bus.publisher(name) as publisher, bus.subscribe(name) as subscriber:
+
+        def nothing(count: int) -> None:
+            for _ in range(count):
+                len(DATA)
+
+        def publish(count: int) -> None:
+            publish = publisher.publish
+            for _ in range(count):
+                publish(DATA, KIND)
+
+        def poll(count: int) -> None:
+            poll = subscriber.poll
+            for _ in range(count):
+                poll()
+
+        loop = quickest(nothing, 300_000)
+        print(f"publish(bytes of 48): {quickest(publish, 300_000) - loop:.0f} ns")
+        while subscriber.poll(1_000):
+            pass
+        print(f"empty poll: {quickest(poll, 300_000) - loop:.0f} ns")
+        bus.remove(name)
+
+
+def batches() -> None:
+    """Objects and records that are received a second."""
+    name = f"measure-{os.getpid()}"
+    with tp.connect("shm://") as bus, bus.publisher(name) as publisher, bus.subscribe(name) as subscriber:
+        ticks, room = np.zeros(4_000, tp.TOP_OF_BOOK), np.zeros(4_000, tp.TOP_OF_BOOK)
+
+        def rate(receive: Callable[[], int]) -> float:
+            count, took = 0, 0
+            while count < 1_000_000:
+                publisher.publish_batch(ticks)
+                left = len(ticks)
+                while left:
+                    begun = time.perf_counter_ns()
+                    got = receive()
+                    took += time.perf_counter_ns() - begun
+                    left -= got
+                count += len(ticks)
+            return count / took * 1e3
+
+        print(f"objects: {rate(lambda: len(subscriber.poll(1_000))):.1f} M/s")
+        print(f"numpy records: {rate(lambda: subscriber.poll_into(room)):.0f} M/s")
+        bus.remove(name)
+
+
+def publish_alone(url: str, name: str) -> None:
+    """One message at a time, each stamped."""
+    with tp.connect(url) as bus, bus.publisher(name) as publisher:
+        time.sleep(1)
+        for _ in range(MESSAGES):
+            time.sleep(GAP)
+            publisher.publish(DATA, KIND)
+        time.sleep(0.3)
+
+
+def publish_by_redis(url: str, name: str) -> None:
+    import redis  # type: ignore[import-not-found]
+
+    client = redis.Redis.from_url(url)
+    time.sleep(1)
+    for _ in range(MESSAGES):
+        time.sleep(GAP)
+        client.publish(name, tp.now().to_bytes(8, "little") + DATA[8:])
+    time.sleep(0.3)
+
+
+def publish_by_zmq(url: str, _name: str) -> None:
+    import zmq  # type: ignore[import-not-found]
+
+    socket = zmq.Context().socket(zmq.PUB)
+    socket.bind(url)
+    time.sleep(1)
+    for _ in range(MESSAGES):
+        time.sleep(GAP)
+        socket.send(tp.now().to_bytes(8, "little") + DATA[8:])
+    time.sleep(0.3)
+
+
+Publish = Callable[[str, str], None]
+
+
+def beside(publish: Publish, url: str, name: str, receive: Callable[[], list[int]]) -> float:
+    """The median of what is received while a process publishes, in nanoseconds."""
+    process = get_context("spawn").Process(target=publish, args=(url, name))
+    process.start()
+    came = receive()
+    process.join()
+    return median(came)
+
+
+def of_tickpath(wait: str) -> float:
+    name = f"measure-{os.getpid()}-{time.monotonic_ns()}"
+    came: list[int] = []
+
+    def receive() -> list[int]:
+        with tp.connect("shm://") as bus, bus.subscribe(name, wait=wait) as subscriber:  # type: ignore[arg-type]
+            for event in subscriber:
+                assert isinstance(event, tp.Message)
+                came.append(tp.ns_between(event.stamp, tp.now()))
+                if len(came) == MESSAGES:
+                    bus.remove(name)
+                    return came
+        return came
+
+    return beside(publish_alone, "shm://", name, receive)
+
+
+def of_rust(wait: str) -> float:
+    """The same by the command's own processes."""
+    command = os.environ.get("TICKPATH", "tickpath")
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "result.json")
+        options = f"--target shm:// --size 48 --wait {wait} --phase steady --rate 1000 --duration 2 --json {file}"
+        subprocess.run([command, "bench", "pubsub", *options.split()], check=False, capture_output=True)
+        runs = json.loads(file.read_text())["runs"]
+    return float(median(run["hops"]["one_way"]["p50_ns"] for run in runs))
+
+
+def of_redis() -> float:
+    import redis
+
+    url = os.environ["TICKPATH_REDIS"]
+    came: list[int] = []
+
+    def receive() -> list[int]:
+        pubsub = redis.Redis.from_url(url).pubsub()
+        pubsub.subscribe("measure")
+        for message in pubsub.listen():
+            if message["type"] == "message":
+                came.append(tp.ns_between(int.from_bytes(message["data"][:8], "little"), tp.now()))
+                if len(came) == MESSAGES:
+                    break
+        return came
+
+    return beside(publish_by_redis, url, "measure", receive)
+
+
+def of_zmq() -> float:
+    import zmq
+
+    came: list[int] = []
+    with tempfile.TemporaryDirectory() as folder:
+        url = f"ipc://{folder}/socket"
+
+        def receive() -> list[int]:
+            socket = zmq.Context().socket(zmq.SUB)
+            socket.setsockopt(zmq.SUBSCRIBE, b"")
+            socket.connect(url)
+            while len(came) < MESSAGES * 9 // 10:
+                try:
+                    data = socket.recv(zmq.NOBLOCK)
+                except zmq.Again:
+                    continue
+                came.append(tp.ns_between(int.from_bytes(data[:8], "little"), tp.now()))
+            return came
+
+        return beside(publish_by_zmq, url, "", receive)
+
+
+def one_way() -> None:
+    """From the call that publishes to the object in the other process's hand, one message a millisecond."""
+    ways: dict[str, Callable[[], float]] = {
+        "Python to Python, busy": lambda: of_tickpath("busy"),
+        "Rust to Rust, busy": lambda: of_rust("busy"),
+        "Python to Python, blocking": lambda: of_tickpath("block"),
+    }
+    if "TICKPATH_REDIS" in os.environ and importlib.util.find_spec("redis"):
+        ways["redis-py listen"] = of_redis
+    else:
+        print("without redis-py: install redis, and name a server by TICKPATH_REDIS", file=sys.stderr)
+    if importlib.util.find_spec("zmq"):
+        ways["pyzmq over ipc, spinning"] = of_zmq
+    else:
+        print("without pyzmq: it is not installed", file=sys.stderr)
+    came: dict[str, list[float]] = {name: [] for name in ways}
+    for _ in range(ROUNDS):
+        for name, measure in ways.items():
+            came[name].append(measure())
+    for name, medians in came.items():
+        print(f"one way, {name}: p50 {median(medians) / 1e3:.2f} µs ({min(medians) / 1e3:.2f} to {max(medians) / 1e3:.2f})")
+
+
+def event_loop() -> None:
+    """From the call that publishes to the task, beside what it consists of."""
+
+    def awaited() -> float:
+        name = f"measure-{os.getpid()}-{time.monotonic_ns()}"
+        came: list[int] = []
+
+        async def main() -> None:
+            with tp.connect("shm://") as bus, bus.subscribe(name) as subscriber:
+                async for event in subscriber:
+                    assert isinstance(event, tp.Message)
+                    came.append(tp.ns_between(event.stamp, tp.now()))
+                    if len(came) == MESSAGES:
+                        bus.remove(name)
+                        return
+
+        def receive() -> list[int]:
+            asyncio.run(main())
+            return came
+
+        return beside(publish_alone, "shm://", name, receive)
+
+    def bare() -> float:
+        """An eventfd that a thread of the same process writes."""
+        readable, came, sent = os.eventfd(0, os.EFD_NONBLOCK), list[int](), [0]
+
+        async def main() -> None:
+            loop = asyncio.get_running_loop()
+            done = loop.create_future()
+
+            def told() -> None:
+                came.append(tp.ns_between(sent[0], tp.now()))
+                os.eventfd_read(readable)
+                if len(came) == MESSAGES:
+                    done.set_result(None)
+
+            loop.add_reader(readable, told)
+            await done
+
+        def write() -> None:
+            time.sleep(0.3)
+            for _ in range(MESSAGES):
+                time.sleep(GAP)
+                sent[0] = tp.now()
+                os.eventfd_write(readable, 1)
+
+        thread = threading.Thread(target=write)
+        thread.start()
+        asyncio.run(main())
+        thread.join()
+        os.close(readable)
+        return median(came)
+
+    ways = {"async for": awaited, "a blocking wait": lambda: of_tickpath("block"), "a bare eventfd": bare}
+    came: dict[str, list[float]] = {name: [] for name in ways}
+    for _ in range(ROUNDS):
+        for name, measure in ways.items():
+            came[name].append(measure())
+    for name, medians in came.items():
+        print(f"wake-up, {name}: p50 {median(medians) / 1e3:.1f} µs")
+
+
+def life() -> None:
+    """The import, an interrupt, another thread's speed, and wake-ups while nothing comes."""
+    script = "import time; a = time.perf_counter(); import tickpath; print(time.perf_counter() - a)"
+    took = [float(subprocess.check_output([sys.executable, "-c", script])) for _ in range(ROUNDS)]
+    print(f"import: {median(took) * 1e3:.0f} ms")
+
+    name = f"measure-{os.getpid()}"
+    with tp.connect("shm://") as bus, bus.subscribe(name) as subscriber:
+        late = []
+        for _ in range(ROUNDS):
+            sent = [0.0]
+
+            def interrupt(sent: list[float] = sent) -> None:
+                time.sleep(0.2)
+                sent[0] = time.perf_counter()
+                os.kill(os.getpid(), signal.SIGINT)
+
+            threading.Thread(target=interrupt).start()
+            try:
+                next(subscriber)
+            except KeyboardInterrupt:
+                late.append(time.perf_counter() - sent[0])
+        print(f"Ctrl-C in a blocking wait: {median(late) * 1e3:.2f} ms")
+
+        def speed(seconds: float) -> float:
+            begun, turns = time.perf_counter(), 0
+            while time.perf_counter() - begun < seconds:
+                turns += 1
+            return turns / seconds
+
+        ratios = []
+        for _ in range(ROUNDS):
+            alone = speed(0.5)
+            waiting = threading.Thread(target=subscriber.wait, args=(0.7,))
+            waiting.start()
+            ratios.append(speed(0.5) / alone)
+            waiting.join()
+        print(f"another thread while one waits: {median(ratios):.1%} of its speed")
+
+        before = switches()
+        subscriber.wait(5)
+        print(f"wake-ups of a blocked wait: {(switches() - before) / 5:.1f} a second")
+
+
+def switches() -> int:
+    """How often this thread has slept."""
+    status = Path("/proc/thread-self/status").read_text()
+    return int(next(line for line in status.splitlines() if line.startswith("voluntary")).split()[1])
+
+
+ROWS = {"calls": calls, "batches": batches, "one_way": one_way, "event_loop": event_loop, "life": life}
+
+if __name__ == "__main__":
+    unknown = [name for name in sys.argv[1:] if name not in ROWS]
+    if unknown:
+        sys.exit(f"measure: {unknown[0]!r} is no row; there are {', '.join(ROWS)}")
+    for row in sys.argv[1:] or ROWS:
+        ROWS[row]()
