@@ -2,7 +2,10 @@
 
 import asyncio
 import gc
+import os
+import sys
 import threading
+import time
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -111,14 +114,64 @@ def test_others_have_their_turn_beside_a_stream_that_never_ends(run: Run, log: P
 
 def test_close_ends_who_waits(run: Run, log: Place) -> None:
     async def main() -> None:
-        subscriber = log.bus.subscribe(log.name)
-        waiting = asyncio.ensure_future(anext(aiter(subscriber)))
-        await asyncio.sleep(0.01)
-        subscriber.close()
-        with pytest.raises(tp.Closed, match="this subscriber is closed"):
-            await waiting
+        for pause in (0.01, *[0.0] * 200):
+            subscriber = log.bus.subscribe(log.name)
+            waiting = asyncio.ensure_future(anext(aiter(subscriber)))
+            await asyncio.sleep(pause)
+            subscriber.close()
+            with pytest.raises(tp.Closed, match="this subscriber is closed"):
+                await waiting
 
     run(main())
+
+
+def test_the_loop_goes_on_behind_a_wait_that_was_too_long(run: Run, log: Place) -> None:
+    async def main() -> None:
+        with log.bus.subscribe(log.name) as subscriber, log.bus.publisher(log.name) as publisher:
+            events = aiter(subscriber)
+            for _ in range(20):
+                with pytest.raises(TimeoutError):
+                    await asyncio.wait_for(anext(events), 0.001)
+            assert subscriber.poll() == []
+            waiting = asyncio.ensure_future(anext(events))
+            await asyncio.sleep(0.01)
+            with pytest.raises(tp.InUse, match="another task uses this subscriber"):
+                subscriber.poll()
+            publisher.publish(bytes(8), KIND)
+            assert number(await waiting) == 0
+
+    run(main())
+
+
+def test_a_task_gets_what_a_killed_puller_held(log: Place) -> None:
+    script = """
+import sys, tickpath as tp
+with tp.connect("shm://") as bus:
+    puller = bus.puller(sys.argv[1], "at-least-once")
+    next(puller)
+    print("pulled", flush=True)
+    sys.stdin.read()
+"""
+
+    async def main() -> None:
+        with (
+            log.bus.pusher(log.name, "at-least-once") as pusher,
+            log.bus.puller(log.name, "at-least-once") as puller,
+        ):
+            pusher.push(b"held", KIND)
+            pipe = asyncio.subprocess.PIPE
+            arguments = sys.executable, "-c", script, log.name
+            other = await asyncio.create_subprocess_exec(*arguments, stdin=pipe, stdout=pipe)
+            assert other.stdout is not None and await other.stdout.readline() == b"pulled\n"
+            waiting = asyncio.ensure_future(anext(aiter(puller)))
+            await asyncio.sleep(0.05)
+            assert not waiting.done()
+            other.kill()
+            await other.wait()
+            pulled = await waiting
+            assert bytes(pulled.message) == b"held" and pulled.redelivered
+
+    asyncio.run(asyncio.wait_for(main(), 60))
 
 
 def test_a_second_task_is_told(run: Run, log: Place) -> None:
@@ -173,7 +226,10 @@ def test_what_is_pushed_comes_to_a_task_and_is_acknowledged(run: Run, any_place:
 
 
 def test_a_thousand_watched_subscribers_come_and_go(log: Place) -> None:
-    before = threading.active_count()
+    def open_here() -> tuple[int, int]:
+        return len(os.listdir("/proc/self/task")), len(os.listdir("/proc/self/fd"))
+
+    before = open_here()
 
     async def main() -> None:
         for _ in range(20):
@@ -189,4 +245,10 @@ def test_a_thousand_watched_subscribers_come_and_go(log: Place) -> None:
         gc.collect()
 
     asyncio.run(main())
-    assert threading.active_count() == before
+    # Threads that nobody asks any more end at their next turn.
+    for _ in range(600):
+        now = open_here()
+        if all(ours <= theirs for ours, theirs in zip(now, before, strict=True)):
+            return
+        time.sleep(0.1)
+    pytest.fail(f"{before} threads and descriptors became {now}")

@@ -7,14 +7,22 @@ loop looks at: nothing runs and nobody holds the interpreter until something com
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
-from typing import Generic, Self, TypeVar
-
-from ._native import Puller, Subscriber
+import os
+from typing import Generic, Protocol, Self, TypeVar
 
 __all__ = ["Events"]
 
 T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+
+class _Source(Protocol[T_co]):
+    """A subscriber or a puller."""
+
+    def _attempt(self) -> T_co | None: ...
+    def _watch(self) -> int: ...
+    def _unwatch(self) -> None: ...
+
 
 TURN = 64
 """Events behind which other tasks have their turn, also where there is always another one."""
@@ -23,9 +31,8 @@ TURN = 64
 class Events(Generic[T]):
     """What comes, one at a time. Who is cancelled while it waits loses nothing: the next one gets it."""
 
-    def __init__(self, source: Subscriber | Puller, take: Callable[[int], Sequence[T]]) -> None:
+    def __init__(self, source: _Source[T]) -> None:
         self._source = source
-        self._take = take
         self._number = 0
 
     def __aiter__(self) -> Self:
@@ -35,22 +42,26 @@ class Events(Generic[T]):
         self._number += 1
         if self._number % TURN == 0:
             await asyncio.sleep(0)
-        while not (taken := self._take(1)):
+        while (event := self._source._attempt()) is None:
             await _news(self._source)
-        return taken[0]
+        return event
 
 
-async def _news(source: Subscriber | Puller) -> None:
+async def _news(source: _Source[object]) -> None:
     """Waits until there may be something, or the source is closed."""
-    loop = asyncio.get_running_loop()
+    loop, process = asyncio.get_running_loop(), os.getpid()
     readable = source._watch()
     news: asyncio.Future[None] = loop.create_future()
     try:
         loop.add_reader(readable, _told, news)
         await news
     finally:
-        loop.remove_reader(readable)
-        source._unwatch()
+        try:
+            # A fork shares what its parent's loop looks at.
+            if os.getpid() == process:
+                loop.remove_reader(readable)
+        finally:
+            source._unwatch()
 
 
 def _told(news: asyncio.Future[None]) -> None:

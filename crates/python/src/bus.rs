@@ -118,7 +118,7 @@ impl Bus {
     ) -> PyResult<Puller> {
         let config = self.queue_config(py, delivery, capacity, most_deliveries)?;
         let wait = wait_of(wait)?;
-        Ok(Puller::new(self.ask(py, |connection| connection.puller(queue, &config, wait))?, self.clock))
+        Ok(Puller::new(self.ask(py, |connection| connection.puller(queue, &config, wait))?, self.clock, wait))
     }
 
     /// Removes what a topic has left. A topic that does not exist is no error.

@@ -54,10 +54,21 @@ impl<T: Send> Handle<T> {
         let _user = self.begin(py)?;
         match self.shared.opened.try_lock() {
             Ok(mut opened) => opened.as_mut().map(act).ok_or_else(|| self.closed(py)),
-            // A thread waits with it for an event loop.
+            // A thread that waited with it for an event loop is about to stop.
             Err(TryLockError::WouldBlock) => self.act(py, act),
             Err(TryLockError::Poisoned(_)) => Err(self.closed(py)),
         }
+    }
+
+    /// The same for a task, which is not to be held up: None while a thread waits with it, which then tells the task's loop.
+    pub fn attempt<R: Send>(&self, py: Python<'_>, act: impl FnOnce(&mut T) -> R + Send) -> PyResult<Option<R>> {
+        let _user = self.begin(py)?;
+        let attempted = py.detach(|| match self.shared.opened.try_lock() {
+            Ok(mut opened) => Some(opened.as_mut().map(act)),
+            Err(TryLockError::WouldBlock) => None,
+            Err(TryLockError::Poisoned(_)) => Some(None),
+        });
+        attempted.map(|acted| acted.ok_or_else(|| self.closed(py))).transpose()
     }
 
     /// Uses it for as long as it takes, without the interpreter.
@@ -110,6 +121,9 @@ impl<T: Send> Handle<T> {
 
     fn begin(&self, py: Python<'_>) -> PyResult<User<'_>> {
         self.check(py)?;
+        if self.shared.lookout.is_awaited() {
+            return Err(self.in_use(py, "task"));
+        }
         let is_in_use = &self.shared.is_in_use;
         if is_in_use.swap(true, Ordering::Acquire) {
             return Err(self.in_use(py, "thread"));
@@ -180,12 +194,12 @@ impl<T: Send> Shared<T> {
 }
 
 impl<T: Watched> Shared<T> {
-    /// Waits whenever it is asked to, and tells when there may be something, or it is closed.
+    /// Waits whenever it is asked to, and tells when there may be something, it is closed, or nobody waits any more.
     fn look_out(&self) {
         while self.lookout.sleep() {
             let _telling = self.lookout.will_tell();
             loop {
-                if self.is_closing.load(Ordering::Relaxed) || self.turn() {
+                if self.is_closing.load(Ordering::Relaxed) || self.turn() || !self.lookout.is_awaited() {
                     break;
                 }
             }

@@ -9,6 +9,7 @@
 //! ```
 
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use rustix::event::{EventfdFlags, eventfd};
@@ -18,6 +19,8 @@ use rustix::event::{EventfdFlags, eventfd};
 pub struct Lookout {
     state: Mutex<State>,
     changed: Condvar,
+    /// A task waits to be told.
+    is_awaited: AtomicBool,
 }
 
 #[derive(Default)]
@@ -26,8 +29,6 @@ struct State {
     told: Option<OwnedFd>,
     /// The thread looks, or is about to.
     is_asked: bool,
-    /// A task waits to be told.
-    is_awaited: bool,
     /// Nobody asks any more.
     is_over: bool,
 }
@@ -48,7 +49,7 @@ impl Lookout {
     /// Asks to be told. None if another task has asked and waits.
     pub fn ask(&self) -> std::io::Result<Option<Asked>> {
         let mut state = self.state();
-        if state.is_awaited {
+        if self.is_awaited() {
             return Ok(None);
         }
         let is_first = state.told.is_none();
@@ -57,7 +58,8 @@ impl Lookout {
             None => eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
         };
         let number = told.as_raw_fd();
-        (state.told, state.is_asked, state.is_awaited) = (Some(told), true, true);
+        (state.told, state.is_asked) = (Some(told), true);
+        self.is_awaited.store(true, Ordering::Relaxed);
         self.changed.notify_one();
         Ok(Some(Asked { told: number, is_first }))
     }
@@ -65,12 +67,19 @@ impl Lookout {
     /// There is no thread.
     pub fn give_up(&self) {
         *self.state() = State::default();
+        self.is_awaited.store(false, Ordering::Relaxed);
     }
 
-    /// The task does not wait any more, told or not.
+    /// Whether a task waits to be told.
+    #[inline]
+    pub fn is_awaited(&self) -> bool {
+        self.is_awaited.load(Ordering::Relaxed)
+    }
+
+    /// The task does not wait any more, told or not; the thread stops too.
     pub fn stop_waiting(&self) {
-        let mut state = self.state();
-        state.is_awaited = false;
+        let state = self.state();
+        self.is_awaited.store(false, Ordering::Relaxed);
         if let Some(told) = &state.told {
             // Nothing to read is as good.
             let _count = rustix::io::read(told, &mut [0; 8]);
@@ -85,11 +94,11 @@ impl Lookout {
         state.is_asked
     }
 
-    /// Sleeps until it is asked; false at the end.
+    /// Sleeps until it is asked; false at the end, when who asked last is told.
     pub fn sleep(&self) -> bool {
         let state = self.state();
         let state = self.changed.wait_while(state, |state| !state.is_asked && !state.is_over);
-        !state.unwrap_or_else(PoisonError::into_inner).is_over
+        state.unwrap_or_else(PoisonError::into_inner).is_asked
     }
 
     /// Tells who asked, whatever comes in between.

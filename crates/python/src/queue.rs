@@ -8,7 +8,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 use tickpath_bus::ReceiveError;
-use tickpath_clock::{Clock, HostClock};
+use tickpath_clock::{Clock, HostClock, Wait, sleep_ns};
 
 use crate::error::{batch_error, publish_error, receive_error};
 use crate::event::{Taken, with_payload};
@@ -18,6 +18,10 @@ use crate::topic::{GivenKind, events, kind_of, payloads};
 
 /// How long one turn of a wait may take.
 const TURN_NS: u64 = 100_000_000;
+
+/// Looks of a task that find nothing, one after the other, before it pauses between them, and how long.
+const FRUITLESS: u32 = 3;
+const PAUSE_NS: u64 = 20_000_000;
 
 /// Pushes to one queue. Use it in a `with` block, or close it.
 #[pyclass(frozen, module = "tickpath")]
@@ -114,6 +118,8 @@ impl Pulled {
 pub struct Puller {
     handle: Handle<Pulling>,
     clock: HostClock,
+    /// It may spin while it waits.
+    spins: bool,
 }
 
 struct Pulling {
@@ -121,11 +127,18 @@ struct Pulling {
     /// What was pulled, and could not be handed over.
     waiting: VecDeque<TakenPulled>,
     clock: HostClock,
+    /// Looks since something was there.
+    fruitless: u32,
 }
 
 impl Watched for Pulling {
+    /// A puller does not say whether there is something, and looks for what a fallen one held only when it pulls: the loop
+    /// looks behind each turn. Where that finds nothing again and again, for a queue is not there yet, it looks less often.
     fn turn(&mut self) -> bool {
-        !self.waiting.is_empty() || self.sleep(TURN_NS)
+        if self.waiting.is_empty() && self.sleep(TURN_NS) && self.fruitless > FRUITLESS {
+            sleep_ns(PAUSE_NS);
+        }
+        true
     }
 }
 
@@ -163,24 +176,36 @@ impl Pulling {
             return Ok(self.waiting.drain(..count).collect());
         }
         let mut taken = Vec::new();
+        self.fruitless += 1;
         match self.opened.pull(limit, &mut |pulled| taken.push(TakenPulled::of(&pulled))) {
             Err(e) if taken.is_empty() => Err(e),
-            _ => Ok(taken),
+            _ => {
+                if !taken.is_empty() {
+                    self.fruitless = 0;
+                }
+                Ok(taken)
+            }
         }
     }
 }
 
 impl Puller {
     /// Of a queue that is opened.
-    pub fn new(opened: Box<dyn tickpath_bus::Puller>, clock: HostClock) -> Self {
-        Self { handle: Handle::new("puller", Pulling { opened, waiting: VecDeque::new(), clock }), clock }
+    pub fn new(opened: Box<dyn tickpath_bus::Puller>, clock: HostClock, wait: Wait) -> Self {
+        let pulling = Pulling { opened, waiting: VecDeque::new(), clock, fruitless: 0 };
+        Self { handle: Handle::new("puller", pulling), clock, spins: wait != Wait::Block }
     }
 
     /// Takes up to so many messages. Those of which no object can be made wait for the next call with all the others.
     fn take(&self, py: Python<'_>, limit: usize) -> PyResult<Vec<Py<Pulled>>> {
         // Before anything is taken that a signal could cost.
         py.check_signals()?;
-        let taken = self.handle.detached(py, |puller| puller.take(limit))?.map_err(|e| receive_error(py, &e))?;
+        let taken = self.handle.detached(py, |puller| puller.take(limit))?;
+        self.hand_over(py, taken)
+    }
+
+    fn hand_over(&self, py: Python<'_>, taken: Result<Vec<TakenPulled>, ReceiveError>) -> PyResult<Vec<Py<Pulled>>> {
+        let taken = taken.map_err(|e| receive_error(py, &e))?;
         let made: PyResult<Vec<_>> = taken.iter().map(|taken| taken.object(py)).collect();
         if made.is_err() {
             self.handle
@@ -238,7 +263,18 @@ impl Puller {
 
     /// An iterator for `async for`.
     fn __aiter__<'py>(this: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        events(this.as_any(), "pull")
+        if this.get().spins {
+            return Err(PyValueError::new_err("a puller is awaited by wait='block'; open it so"));
+        }
+        events(this.as_any())
+    }
+
+    /// A message for a task, if there is one and no thread is looking for it.
+    fn _attempt(&self, py: Python<'_>) -> PyResult<Option<Py<Pulled>>> {
+        match self.handle.attempt(py, |puller| puller.take(1))? {
+            Some(taken) => Ok(self.hand_over(py, taken)?.pop()),
+            None => Ok(None),
+        }
     }
 
     /// Has a thread wait for the event loop; gives the descriptor that becomes readable.

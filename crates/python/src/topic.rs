@@ -133,8 +133,8 @@ struct Subscription {
     subscriber: Box<dyn tickpath_bus::Subscriber>,
     /// What was taken out, and is not handed over.
     waiting: VecDeque<Taken>,
-    /// Where it stood before that; none if nobody knows.
-    before: Option<ResumeToken>,
+    /// Where it stood before that, if it stood somewhere; none if nobody knows.
+    before: Option<Option<ResumeToken>>,
     /// What went wrong while it waited, and is not told.
     error: Option<ReceiveError>,
     /// It spins rather than sleeps.
@@ -222,7 +222,7 @@ impl Subscription {
         self.tell_error()?;
         let clock = self.clock;
         if self.waiting.is_empty() {
-            self.before = self.subscriber.token();
+            self.before = Some(self.subscriber.token());
         }
         let begun = clock.ticks();
         loop {
@@ -284,7 +284,12 @@ impl Subscriber {
     fn take(&self, py: Python<'_>, limit: usize) -> PyResult<Vec<Py<PyAny>>> {
         // Before anything is taken that a signal could cost.
         py.check_signals()?;
-        let taken = self.using(py, |subscription| subscription.take(limit))?.map_err(|e| receive_error(py, &e))?;
+        let taken = self.using(py, |subscription| subscription.take(limit))?;
+        self.hand_over(py, taken)
+    }
+
+    fn hand_over(&self, py: Python<'_>, taken: Result<Vec<Taken>, ReceiveError>) -> PyResult<Vec<Py<PyAny>>> {
+        let taken = taken.map_err(|e| receive_error(py, &e))?;
         let made: PyResult<Vec<_>> = taken.iter().map(|taken| taken.object(py)).collect();
         if made.is_err() {
             self.handle.with(py, |subscription| subscription.take_back(taken))?;
@@ -359,7 +364,15 @@ impl Subscriber {
 
     /// An iterator for `async for`.
     fn __aiter__<'py>(this: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        events(this.as_any(), "poll")
+        events(this.as_any())
+    }
+
+    /// An event for a task, if there is one and no thread is looking for it.
+    fn _attempt(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        match self.handle.attempt(py, |subscription| subscription.take(1))? {
+            Some(taken) => Ok(self.hand_over(py, taken)?.pop()),
+            None => Ok(None),
+        }
     }
 
     /// Has a thread wait for the event loop; gives the descriptor that becomes readable.
@@ -377,7 +390,7 @@ impl Subscriber {
     fn token(&self, py: Python<'_>) -> PyResult<Option<String>> {
         let known = self.handle.with(py, |subscription| match subscription.waiting.is_empty() {
             true => Ok(subscription.subscriber.token()),
-            false => subscription.before.map(Some).ok_or(()),
+            false => subscription.before.ok_or(()),
         })?;
         let Ok(token) = known else {
             let sentence = "an event waits behind which nobody knows the place: take it by poll(), then ask again";
@@ -418,9 +431,8 @@ impl Subscriber {
 }
 
 /// What `async for` iterates over.
-pub fn events<'py>(source: &Bound<'py, PyAny>, take: &str) -> PyResult<Bound<'py, PyAny>> {
-    let module = source.py().import("tickpath.aio")?;
-    module.getattr("Events")?.call1((source, source.getattr(take)?))
+pub fn events<'py>(source: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    source.py().import("tickpath.aio")?.getattr("Events")?.call1((source,))
 }
 
 /// What to give instead.
