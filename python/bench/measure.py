@@ -1,4 +1,4 @@
-"""How fast the package is on this host: `python python/measure.py [ROW…]`, with nothing else running.
+"""How fast the package is on this host: `python python/bench/measure.py [ROW…]`, with nothing else running.
 
 Each row is measured several times in turn with what it is held against, and the median is printed. What is not installed
 (redis, pyzmq) or not there (a server that TICKPATH_REDIS names, the command) is named and left out.
