@@ -24,6 +24,10 @@ static double each(uint64_t begun, double count) {
 }
 
 int main(int argc, char **argv) {
+    if (tp_abi_version() < TP_ABI_VERSION) {
+        fprintf(stderr, "the library is older than the header that this was built with; install the newer one\n");
+        return 1;
+    }
     const char *url = argc > 1 ? argv[1] : "shm://", *topic = "measure-c";
     char data[48];
     memset(data, 'x', sizeof data);

@@ -20,6 +20,10 @@ int main(int argc, char **argv) {
         fprintf(stderr, "usage: publish URL TOPIC COUNT\n");
         return 2;
     }
+    if (tp_abi_version() < TP_ABI_VERSION) {
+        fprintf(stderr, "the library is older than the header that this was built with; install the newer one\n");
+        return 1;
+    }
     uint64_t count = strtoull(argv[3], NULL, 10);
 
     tp_bus *bus;
@@ -43,7 +47,15 @@ int main(int argc, char **argv) {
             batch[i] = (tp_slice){.data = &numbers[i], .len = sizeof numbers[i]};
         }
         size_t done;
-        check(tp_publisher_publish_batch(publisher, TP_NOW, KIND_NUMBER, batch, BATCH, &done), "publish a batch");
+        uint8_t fates[BATCH];
+        tp_status status = tp_publisher_publish_batch(publisher, TP_NOW, KIND_NUMBER, batch, BATCH, &done, fates);
+        for (int i = 0; status != TP_OK && i < BATCH; i++) {
+            if (fates[i] != TP_FATE_PUBLISHED) {
+                const char *fate = fates[i] == TP_FATE_UNKNOWN ? "perhaps" : "not";
+                fprintf(stderr, "number %" PRIu64 " is %s published\n", numbers[i], fate);
+            }
+        }
+        check(status, "publish a batch");
     }
     printf("published %" PRIu64 "\n", count);
 

@@ -17,6 +17,20 @@ static void check(tp_status status, const char *what) {
     }
 }
 
+/* Whether pulling goes on: these two are told once. */
+static bool is_told_once(tp_status status) {
+    return status == TP_GONE || status == TP_NOT_ACKNOWLEDGED;
+}
+
+/* As check, but goes on behind what is told once. */
+static void note(tp_status status, const char *what) {
+    if (is_told_once(status)) {
+        fprintf(stderr, "%s: %s\n", what, tp_last_error());
+    } else {
+        check(status, what);
+    }
+}
+
 static void push(tp_bus *bus, const char *queue, uint64_t count) {
     tp_pusher *pusher;
     check(tp_pusher_open(bus, queue, NULL, &pusher), "open");
@@ -44,13 +58,13 @@ static void pull(tp_bus *bus, const char *queue, uint64_t count) {
     check(tp_puller_open(bus, queue, NULL, TP_WAIT_BLOCK, &puller), "open");
     for (uint64_t left = count; left > 0;) {
         size_t pulled;
-        check(tp_puller_pull(puller, left < MOST ? left : MOST, on_pulled, &left, &pulled), "pull");
+        note(tp_puller_pull(puller, left < MOST ? left : MOST, on_pulled, &left, &pulled), "pull");
         if (pulled == 0) {
             check(tp_puller_wait(puller, TURN_NS), "wait");
             continue;
         }
         /* The work is done: none of these comes again. */
-        check(tp_puller_acknowledge(puller), "acknowledge");
+        note(tp_puller_acknowledge(puller), "acknowledge");
     }
     check(tp_puller_close(puller), "close the puller");
 }
@@ -59,6 +73,10 @@ int main(int argc, char **argv) {
     if (argc != 5) {
         fprintf(stderr, "usage: queue URL QUEUE push|pull COUNT\n");
         return 2;
+    }
+    if (tp_abi_version() < TP_ABI_VERSION) {
+        fprintf(stderr, "the library is older than the header that this was built with; install the newer one\n");
+        return 1;
     }
     uint64_t count = strtoull(argv[4], NULL, 10);
     tp_bus *bus;

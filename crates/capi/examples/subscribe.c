@@ -25,7 +25,12 @@ static void on_event(const tp_event *event, void *user) {
             /* The bytes are the library's, and anywhere in memory: copy them. */
             uint64_t number;
             memcpy(&number, event->data, sizeof number);
-            printf("number %" PRIu64 ", %" PRId64 " ns old\n", number, tp_ns_between(event->stamp, tp_now()));
+            printf("number %" PRIu64, number);
+            /* The stamp of another host's clock tells no time here. */
+            if (event->is_of_clock) {
+                printf(", %" PRId64 " ns old", tp_ns_between(event->stamp, tp_now()));
+            }
+            printf("\n");
             --*left;
         }
         break;
@@ -33,7 +38,11 @@ static void on_event(const tp_event *event, void *user) {
         printf("%zu bytes of another program\n", event->len);
         break;
     case TP_GAP:
-        printf("missed %" PRIu64 "\n", event->missed);
+        if (event->missed > 0) {
+            printf("missed %" PRIu64 "\n", event->missed);
+        } else {
+            printf("missed ?\n");
+        }
         break;
     default:
         break;
@@ -44,6 +53,10 @@ int main(int argc, char **argv) {
     if (argc != 4 && argc != 5) {
         fprintf(stderr, "usage: subscribe URL TOPIC COUNT [TOKEN]\n");
         return 2;
+    }
+    if (tp_abi_version() < TP_ABI_VERSION) {
+        fprintf(stderr, "the library is older than the header that this was built with; install the newer one\n");
+        return 1;
     }
     uint64_t left = strtoull(argv[3], NULL, 10);
 

@@ -7,6 +7,7 @@
 #include <iostream>
 #include <memory>
 #include <stdexcept>
+#include <string>
 
 namespace {
 
@@ -43,7 +44,7 @@ Subscriber subscribe(const Bus &bus, const char *topic) {
 }
 
 // No exception may leave it: the library that calls it is not C++.
-void on_event(const tp_event *event, void *user) {
+void on_event(const tp_event *event, void *user) noexcept {
     auto &left = *static_cast<std::size_t *>(user);
     std::uint64_t number = 0;
     if (event->type == TP_MESSAGE && event->kind == kind_number && event->len == sizeof number) {
@@ -51,7 +52,7 @@ void on_event(const tp_event *event, void *user) {
         std::cout << "number " << number << '\n';
         --left;
     } else if (event->type == TP_GAP) {
-        std::cout << "missed " << event->missed << '\n';
+        std::cout << "missed " << (event->missed > 0 ? std::to_string(event->missed) : "?") << '\n';
     }
 }
 
@@ -61,6 +62,10 @@ int main(int argc, char **argv) {
     if (argc != 4) {
         std::cerr << "usage: subscribe URL TOPIC COUNT\n";
         return 2;
+    }
+    if (tp_abi_version() < TP_ABI_VERSION) {
+        std::cerr << "the library is older than the header that this was built with; install the newer one\n";
+        return 1;
     }
     try {
         std::size_t left = std::strtoull(argv[3], nullptr, 10);

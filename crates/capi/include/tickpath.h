@@ -10,9 +10,16 @@
  * What a callback is shown, and what a function is handed, is looked at during the call only.
  *
  * Threads: a handle is used by one thread at a time, and may move from one to another. Two threads that use one handle at
- * once are a mistake of the program, which TP_IN_USE tells of when it happens to be seen.
+ * once are a mistake of the program, which TP_IN_USE tells of when it happens to be seen, and of a tp_bus always: give each
+ * thread its own handle.
  *
- * Forks: a handle that was opened before a fork gives TP_FORKED in the child. Open another one there.
+ * Forks: a handle that was opened before a fork gives TP_FORKED in the child, where it is the parent's: leave it, and open
+ * another one.
+ *
+ * Closing: TP_IN_USE and TP_FORKED have freed nothing. After anything else, TP_PANIC too, the handle is freed.
+ *
+ * Callbacks return: they throw nothing, and neither longjmp nor pthread_exit nor pthread_cancel ends them. They do not fork,
+ * and do not use the handle that called them.
  *
  * Text is UTF-8 and ends with a zero. Of a config, zero is the usual in every field but its size, and a null pointer is a
  * config of zeros. No other pointer may be null unless its sentence says so.
@@ -69,11 +76,12 @@ typedef enum {
     TP_GONE = 11,
     /// What was handed over is not surely acknowledged; it may come again.
     TP_NOT_ACKNOWLEDGED = 12,
-    /// The handle is in use: a callback used the handle that called it, or another thread does.
+    /// The handle is in use: a callback used the handle that called it, or another thread does; give each thread its own. A
+    /// close function has not freed it.
     TP_IN_USE = 13,
-    /// The handle was opened before the process was forked.
+    /// The handle was opened before the process was forked. A close function has not freed it: it is the parent's.
     TP_FORKED = 14,
-    /// A mistake of the library itself; the handle can be closed, and nothing else.
+    /// A mistake of the library itself; the handle can be closed, and nothing else. From a close function: it is freed.
     TP_PANIC = 15,
     /// Anything else, as the sentence says. It does not pass by itself.
     TP_OTHER = 16,
@@ -88,6 +96,16 @@ typedef enum {
     /// Messages that this subscriber will never see: it has missed, and nothing else.
     TP_GAP = 3,
 } tp_event_type;
+
+/// What became of one message of a batch.
+typedef enum {
+    /// It is not published, and will not be.
+    TP_FATE_NOT_PUBLISHED = 0,
+    /// It is published.
+    TP_FATE_PUBLISHED = 1,
+    /// Nobody knows: it may be published, or be so later. Resend finds out.
+    TP_FATE_UNKNOWN = 2,
+} tp_fate;
 
 /// What a full topic does.
 typedef enum {
@@ -188,11 +206,12 @@ typedef struct {
 
 /// What a subscriber finds, for as long as its callback runs.
 typedef struct {
-    /// What it is; a later version may know others, which are to be passed over.
-    tp_event_type type;
+    /// What it is: a tp_event_type. A later version may know others, which are to be passed over.
+    uint32_t type;
     /// Of a message, what kind it is: 16 to 255.
     uint8_t kind;
-    /// Of a message, whether its stamp is of this host's clock: of another host's it tells no time here.
+    /// Of a message, whether its stamp is of this host's clock: of another host's it tells no time here. Of a `file://` topic
+    /// that is not known, and true: a stamp of before this boot tells no time either.
     bool is_of_clock;
     /// The topic's count of messages, from 0; TP_NO_SEQUENCE where there is none.
     uint64_t sequence;
@@ -206,8 +225,8 @@ typedef struct {
     uint64_t missed;
 } tp_event;
 
-/// What a subscriber hands events to, with what tp_subscriber_poll was given as `user`. It returns: no exception and no longjmp
-/// leaves it, and it does not use the subscriber that called it.
+/// What a subscriber hands events to, with what tp_subscriber_poll was given as `user`. It returns: it throws nothing, and neither
+/// longjmp nor pthread_exit nor pthread_cancel ends it. It does not fork, and does not use the subscriber that called it.
 typedef void (*tp_on_event)(const tp_event *event, void *user);
 
 /// How a queue is opened; its pushers and pullers must agree. Zero is the usual.
@@ -249,10 +268,13 @@ typedef struct {
     uint8_t kind;
     /// A puller may have had it already.
     bool redelivered;
+    /// Whether its stamp is of this host's clock: of another host's it tells no time here, and a stamp of 0 is none. Of a
+    /// `file://` queue that is not known, and true: a stamp of before this boot tells no time either.
+    bool is_of_clock;
 } tp_pulled;
 
-/// What a puller hands messages to, with what tp_puller_pull was given as `user`. It returns: no exception and no longjmp
-/// leaves it, and it does not use the puller that called it.
+/// What a puller hands messages to, with what tp_puller_pull was given as `user`. It returns: it throws nothing, and neither
+/// longjmp nor pthread_exit nor pthread_cancel ends it. It does not fork, and does not use the puller that called it.
 typedef void (*tp_on_pulled)(const tp_pulled *pulled, void *user);
 
 #ifdef __cplusplus
@@ -267,7 +289,9 @@ uint32_t tp_abi_version(void);
 const char *tp_last_error(void);
 
 /// Connects to where topics and queues live: shm://, file:///FOLDER, redis://HOST, nats://HOST, amqp://HOST, kafka://HOST;
-/// docs/bus.md has them all. The handle goes to `out`, which is null if there is none.
+/// docs/bus.md has them all. The handle goes to `out`, which is null if there is none. A server that goes away would end the
+/// process by SIGPIPE: where the URL is neither shm:// nor file:// and the process does as usual with that signal (SIG_DFL),
+/// this sets it to SIG_IGN, for the whole process and for good. A handler of the program's own stays.
 tp_status tp_connect(const char *url,
                      tp_bus **out);
 
@@ -298,16 +322,21 @@ tp_status tp_publisher_publish(tp_publisher *publisher,
                                size_t len);
 
 /// Publishes `count` messages of one kind and one stamp, as cheaply as the transport can. `done` is how many of the first ones
-/// are surely published: on success all. TP_OUTCOME_UNKNOWN says that some of the others may be; the sentence counts them.
+/// are surely published: on success all. Behind an error messages after those may be published too: `fates`, which may be null, or
+/// has `count` bytes, says of each message what became of it, a tp_fate, whatever the call returns. Go on from those that are
+/// TP_FATE_NOT_PUBLISHED. TP_OUTCOME_UNKNOWN says that there are some that may be published, TP_FATE_UNKNOWN.
 tp_status tp_publisher_publish_batch(tp_publisher *publisher,
                                      uint64_t stamp,
                                      uint8_t kind,
                                      const tp_slice *messages,
                                      size_t count,
-                                     size_t *done);
+                                     size_t *done,
+                                     uint8_t *fates);
 
 /// Finds out what has become of what the last call left unknown, and sends it again if need be, as the same messages: each
-/// subscriber gets them once. It is for that moment: the next call that publishes gives them up.
+/// subscriber gets them once. It is for that moment: the next call that publishes gives them up. TP_OK says that all of them
+/// are published now. On an error what it says is of those that were unknown, and not of the whole batch; while it is
+/// TP_OUTCOME_UNKNOWN, call it again.
 tp_status tp_publisher_resend(tp_publisher *publisher);
 
 /// Says that there is nothing to publish now, again and again while the caller spins until there is: a transport may use the
@@ -324,7 +353,7 @@ tp_status tp_subscriber_open(tp_bus *bus,
                              const tp_subscriber_config *config,
                              tp_subscriber **out);
 
-/// Hands up to `max` events that are there to `on_event`; `count` is how many, also on an error. It never waits.
+/// Hands up to `max` events that are there to `on_event`; `count` is how many, on every error too. It never waits.
 tp_status tp_subscriber_poll(tp_subscriber *subscriber, size_t max, tp_on_event on_event, void *user, size_t *count);
 
 /// Passes the time as the subscriber was opened to: until something may be there, or, where it sleeps, until `timeout_ns`
@@ -334,7 +363,8 @@ tp_status tp_subscriber_wait(tp_subscriber *subscriber,
 
 /// Where it stands, as text with a zero behind it, into `size` bytes at `token`, of which TP_TOKEN_BYTES are enough: a
 /// subscriber that starts TP_START_AFTER it goes on behind all that was handed over. Empty where there is no history, or
-/// nothing is known of the topic yet.
+/// nothing is known of the topic yet: then there is nothing to go on behind, and TP_START_NOW or TP_START_OLDEST is to be
+/// chosen.
 tp_status tp_subscriber_token(tp_subscriber *subscriber,
                               char *token,
                               size_t size);
@@ -361,16 +391,21 @@ tp_status tp_pusher_push(tp_pusher *pusher,
                          size_t len);
 
 /// Pushes `count` messages of one kind and one stamp, in one pipeline, confirmed together. `done` is how many of the first ones
-/// are surely pushed: on success all. TP_OUTCOME_UNKNOWN says that some of the others may be; the sentence counts them.
+/// are surely pushed: on success all. Behind an error messages after those may be pushed too: `fates`, which may be null, or
+/// has `count` bytes, says of each message what became of it, a tp_fate, whatever the call returns. Go on from those that are
+/// TP_FATE_NOT_PUBLISHED. TP_OUTCOME_UNKNOWN says that there are some that may be pushed, TP_FATE_UNKNOWN.
 tp_status tp_pusher_push_batch(tp_pusher *pusher,
                                uint64_t stamp,
                                uint8_t kind,
                                const tp_slice *messages,
                                size_t count,
-                               size_t *done);
+                               size_t *done,
+                               uint8_t *fates);
 
 /// Finds out what has become of what the last call left unknown, and sends it again if need be. Where the transport does not
 /// drop the second copy, a message may lie in the queue twice. It is for that moment: the next call that pushes gives them up.
+/// TP_OK says that all of them are pushed now. On an error what it says is of those that were unknown, and not of the whole
+/// batch; while it is TP_OUTCOME_UNKNOWN, call it again.
 tp_status tp_pusher_resend(tp_pusher *pusher);
 
 /// Closes a pusher and frees it; a null pointer is none.
@@ -384,7 +419,7 @@ tp_status tp_puller_open(tp_bus *bus,
                          uint32_t wait,
                          tp_puller **out);
 
-/// Takes up to `max` messages that are there, and hands them to `on_pulled`; `count` is how many, also on an error. It never
+/// Takes up to `max` messages that are there, and hands them to `on_pulled`; `count` is how many, on every error too. It never
 /// waits for one to come.
 tp_status tp_puller_pull(tp_puller *puller,
                          size_t max,

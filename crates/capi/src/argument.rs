@@ -4,14 +4,31 @@
 //! at is: null, text that is none, lengths that no memory has.
 
 use std::ffi::{CStr, c_char, c_void};
+use std::ptr::null_mut;
 use std::slice;
 
 use tickpath_bus::wire::FIRST_KIND;
+use tickpath_bus::{BatchError, Fate};
 
 use crate::status::{Failure, tp_status};
 
 /// The most bytes that anything in memory has.
 const MOST_BYTES: usize = isize::MAX as usize;
+
+/// The most messages that a batch can list.
+const MOST_MESSAGES: usize = MOST_BYTES / size_of::<tp_slice>();
+
+/// What became of one message of a batch.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum tp_fate {
+    /// It is not published, and will not be.
+    TP_FATE_NOT_PUBLISHED = 0,
+    /// It is published.
+    TP_FATE_PUBLISHED = 1,
+    /// Nobody knows: it may be published, or be so later. Resend finds out.
+    TP_FATE_UNKNOWN = 2,
+}
 
 /// Some bytes: one message of a batch.
 #[repr(C)]
@@ -79,15 +96,65 @@ pub fn check_pointer<T>(what: &str, given: *const T) -> Result<(), Failure> {
     if given.is_null() { Err(Failure::null(what)) } else { Ok(()) }
 }
 
-/// Sets a count to 0, where there is one.
+/// Says how many, where C has a place for it.
 ///
 /// # Safety
-/// `count` is null, or a place for a number that is nobody else's during the call.
+/// `place` is null, or a place for a number that is nobody else's during the call.
 #[inline(always)]
-pub unsafe fn clear(count: *mut usize) {
-    if !count.is_null() {
+pub unsafe fn put_count(place: *mut usize, count: usize) {
+    if !place.is_null() {
         // SAFETY: it is a place for a number, as the caller promises.
-        unsafe { count.write(0) };
+        unsafe { place.write(count) };
+    }
+}
+
+/// Where C is told what became of a batch.
+pub struct Told {
+    count: usize,
+    done: *mut usize,
+    fates: *mut u8,
+}
+
+impl Told {
+    /// Of so many messages, of which none is published yet: that is what is told if the call goes no further.
+    ///
+    /// # Safety
+    /// `done` is null, or a place for a number; `fates` is null, or `count` bytes; both are nobody else's as long as this is
+    /// there.
+    pub unsafe fn nothing(count: usize, done: *mut usize, fates: *mut u8) -> Self {
+        // No batch has more, and such a call is refused.
+        let fates = if count > MOST_MESSAGES { null_mut() } else { fates };
+        let told = Self { count, done, fates };
+        told.put(0, |_| Fate::NotPublished);
+        told
+    }
+
+    /// Does something with the batch, and tells what became of it; behind a panic nobody knows.
+    pub fn outcome(&self, act: impl FnOnce() -> Result<(), BatchError>) -> Result<(), BatchError> {
+        self.put(0, |_| Fate::Unknown);
+        let ended = act();
+        match &ended {
+            Ok(()) => self.put(self.count, |_| Fate::Published),
+            Err(error) => self.put(error.done, |number| error.fate(number)),
+        }
+        ended
+    }
+
+    fn put(&self, done: usize, fate_of: impl Fn(usize) -> Fate) {
+        // SAFETY: it is null or a place for a number, as who made this promised.
+        unsafe { put_count(self.done, done) };
+        if self.fates.is_null() {
+            return;
+        }
+        for number in 0..self.count {
+            let fate = match fate_of(number) {
+                Fate::NotPublished => tp_fate::TP_FATE_NOT_PUBLISHED,
+                Fate::Published => tp_fate::TP_FATE_PUBLISHED,
+                Fate::Unknown => tp_fate::TP_FATE_UNKNOWN,
+            };
+            // SAFETY: it is one of the `count` bytes that are there, as who made this promised.
+            unsafe { self.fates.add(number).write(fate as u8) };
+        }
     }
 }
 
@@ -109,7 +176,7 @@ impl Batch {
         count: usize,
         act: impl FnOnce(&[&[u8]]) -> R,
     ) -> Result<R, Failure> {
-        if count > 0 && (slices.is_null() || count > MOST_BYTES / size_of::<tp_slice>()) {
+        if count > 0 && (slices.is_null() || count > MOST_MESSAGES) {
             let sentence = format!("no {count} slices are there; hand over where they are, or a count of 0");
             return Err(Failure::invalid(sentence));
         }

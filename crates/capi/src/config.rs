@@ -1,7 +1,7 @@
 //! How things are opened: structs that begin with their size, so that later versions can append fields.
 
 use std::ffi::c_char;
-use std::mem::MaybeUninit;
+use std::mem::{MaybeUninit, offset_of};
 use std::num::NonZeroU32;
 
 use tickpath_bus::wire::FIRST_KIND;
@@ -120,32 +120,56 @@ pub struct tp_queue_config {
     pub foreign_kind: u32,
 }
 
+// What the configs had in their first version. It stays when fields are appended: programs of that header give this size. None
+// is a constant of the trait, which cbindgen would put in the header.
+const PUBLISHER_FIRST_BYTES: usize = 32;
+const SUBSCRIBER_FIRST_BYTES: usize = 32;
+const QUEUE_FIRST_BYTES: usize = 40;
+
 /// A struct of the header that begins with its size in bytes.
 ///
 /// # Safety
 /// Any bytes are a value of it, and it has no padding, which a field of a later version could lie in.
-pub unsafe trait Config: Copy {}
+pub unsafe trait Config: Copy {
+    /// What its first version had.
+    fn first_bytes() -> usize;
+}
 
 // SAFETY: its fields are numbers, and fill it.
-unsafe impl Config for tp_publisher_config {}
+unsafe impl Config for tp_publisher_config {
+    fn first_bytes() -> usize {
+        PUBLISHER_FIRST_BYTES
+    }
+}
+const _: () = assert!(PUBLISHER_FIRST_BYTES == offset_of!(tp_publisher_config, max_age_ns) + size_of::<u64>());
 const _: () = assert!(size_of::<tp_publisher_config>() == 8 + 4 + 4 + 8 + 8);
 // SAFETY: its fields are numbers and a pointer, and fill it.
-unsafe impl Config for tp_subscriber_config {}
+unsafe impl Config for tp_subscriber_config {
+    fn first_bytes() -> usize {
+        SUBSCRIBER_FIRST_BYTES
+    }
+}
+const _: () = assert!(SUBSCRIBER_FIRST_BYTES == offset_of!(tp_subscriber_config, token) + size_of::<*const c_char>());
 const _: () = assert!(size_of::<tp_subscriber_config>() == 8 + 4 + 4 + 8 + 8);
 // SAFETY: its fields are numbers, and fill it.
-unsafe impl Config for tp_queue_config {}
+unsafe impl Config for tp_queue_config {
+    fn first_bytes() -> usize {
+        QUEUE_FIRST_BYTES
+    }
+}
+const _: () = assert!(QUEUE_FIRST_BYTES == offset_of!(tp_queue_config, foreign_kind) + size_of::<u32>());
 const _: () = assert!(size_of::<tp_queue_config>() == 8 + 4 + 4 + 8 + 8 + 4 + 4);
 
-/// What C configures; zeros if it is null. `first_bytes` is what the struct had in its first version.
+/// What C configures; zeros if it is null, and in the fields that its version did not have.
 ///
 /// # Safety
 /// `given` is null, or begins with a size and has so many bytes, which stay as they are during the call.
-pub unsafe fn read<C: Config>(what: &str, first_bytes: usize, given: *const C) -> Result<C, Failure> {
+pub unsafe fn read<C: Config>(what: &str, given: *const C) -> Result<C, Failure> {
     let mut config = MaybeUninit::<C>::zeroed();
     if !given.is_null() {
         // SAFETY: it begins with its size, as the caller promises.
         let bytes = unsafe { given.cast::<usize>().read_unaligned() };
-        check_size(what, bytes, first_bytes, size_of::<C>())?;
+        check_size(what, bytes, C::first_bytes(), size_of::<C>())?;
         // SAFETY: it has so many bytes, as the caller promises, and they fit: that was looked at.
         unsafe { given.cast::<u8>().copy_to_nonoverlapping(config.as_mut_ptr().cast(), bytes) };
     }
@@ -157,6 +181,12 @@ fn check_size(what: &str, bytes: usize, first_bytes: usize, known_bytes: usize) 
     if bytes < first_bytes {
         return Err(Failure::invalid(format!(
             "the size of this {what} is {bytes} bytes, which is too small; set its field size to sizeof({what})"
+        )));
+    }
+    // With a third version there is a third size.
+    if bytes > first_bytes && bytes < known_bytes {
+        return Err(Failure::invalid(format!(
+            "the size of this {what} is {bytes} bytes, which no version has; set its field size to sizeof({what})"
         )));
     }
     if bytes > known_bytes {
@@ -206,6 +236,12 @@ impl tp_subscriber_config {
             tp_start::TP_START_AFTER => {
                 // SAFETY: as the caller promises.
                 let token = unsafe { text("token", self.token)? };
+                if token.is_empty() {
+                    return Err(Failure::invalid(
+                        "the token is empty: nothing was known of the topic when it was given; start with \
+                         TP_START_NOW or TP_START_OLDEST",
+                    ));
+                }
                 let read = token.parse().map(Start::After);
                 read.map_err(|e: NoToken| Failure::invalid(e.to_string()))
             }
@@ -264,4 +300,46 @@ fn chosen<T: Copy>(what: &str, number: u32, all: &[(u32, T)]) -> Result<T, Failu
 /// A number, or the usual one if it is zero.
 fn given_or<N: Default + PartialEq>(given: N, usual: N) -> N {
     if given == N::default() { usual } else { given }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The struct of a second version, which has appended a field.
+    #[repr(C)]
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    struct Second {
+        size: usize,
+        first: u64,
+        appended: u64,
+    }
+
+    // SAFETY: its fields are numbers, and fill it.
+    unsafe impl Config for Second {
+        fn first_bytes() -> usize {
+            16
+        }
+    }
+
+    fn read_with(size: usize) -> Result<Second, Failure> {
+        let given = Second { size, first: 7, appended: 9 };
+        // SAFETY: it begins with a size, and nothing is read of it unless it has so many bytes.
+        unsafe { read("second", &raw const given) }
+    }
+
+    #[test]
+    fn a_field_that_was_appended_is_zero_for_who_does_not_know_it() {
+        let read = read_with(16).expect("the first version's size");
+        assert_eq!(read, Second { size: 16, first: 7, appended: 0 });
+        let read = read_with(24).expect("the second version's size");
+        assert_eq!(read, Second { size: 24, first: 7, appended: 9 });
+    }
+
+    #[test]
+    fn a_size_that_no_version_has_is_refused() {
+        for size in [0, 8, 15, 17, 20, 23, 25, 32, usize::MAX] {
+            assert!(read_with(size).is_err(), "{size}");
+        }
+    }
 }

@@ -2,7 +2,7 @@
 //!
 //! On the way to the bus a handle costs two loads and two stores of lines that are its own. It is no lock: that one thread
 //! at a time uses it is the header's condition. What it does see for sure is a callback that uses the handle it was called
-//! by, which would be a second user on the same thread.
+//! by, which would be a second user on the same thread; and of a bus, where no call is in a hurry, a second thread.
 
 use std::any::Any;
 use std::cell::UnsafeCell;
@@ -50,9 +50,30 @@ impl<T: Opened> Handle<T> {
         handle.state.store(IN_USE, Ordering::Relaxed);
         // SAFETY: its state was free, so nobody uses it: not this thread, whose stores it sees, and no other, because a
         // handle is not `Sync`; that condition the header hands on to C.
-        let opened = unsafe { &mut *handle.opened.get() };
+        unsafe { handle.run(act) }
+    }
+
+    /// The same where two threads at once are seen for certain, at the price of an exchange.
+    pub fn taking(handle: Option<&Self>, act: impl FnOnce(&mut T) -> Result<(), Failure>) -> tp_status {
+        let Some(handle) = handle else { return Failure::null(T::what()).tell() };
+        let take = || handle.state.compare_exchange(FREE, IN_USE, Ordering::Acquire, Ordering::Relaxed);
+        if handle.born.is_elsewhere() || take().is_err() {
+            return handle.refuse();
+        }
+        // SAFETY: its state was free, and whoever else takes it finds that it is not any more.
+        unsafe { handle.run(act) }
+    }
+
+    /// Uses what it holds, and says that nobody does any more.
+    ///
+    /// # Safety
+    /// The caller has found its state free, and made it in use.
+    #[inline(always)]
+    unsafe fn run(&self, act: impl FnOnce(&mut T) -> Result<(), Failure>) -> tp_status {
+        // SAFETY: nobody else uses it, as the caller promises.
+        let opened = unsafe { &mut *self.opened.get() };
         let ended = catch_unwind(AssertUnwindSafe(|| act(opened)));
-        handle.state.store(if ended.is_ok() { FREE } else { BROKEN }, Ordering::Relaxed);
+        self.state.store(if ended.is_ok() { FREE } else { BROKEN }, Ordering::Release);
         status_of(ended)
     }
 
@@ -68,7 +89,8 @@ impl<T: Opened> Handle<T> {
             Failure::new(tp_status::TP_PANIC, format!("a mistake has broken this {what}; close it, open another one"))
         } else {
             let sentence = format!("this {what} is in use, by the call that runs this callback or by another thread");
-            Failure::new(tp_status::TP_IN_USE, format!("{sentence}; go on when that call has returned"))
+            let remedy = "give each thread its own handle, and go on with this one when that call has returned";
+            Failure::new(tp_status::TP_IN_USE, format!("{sentence}; {remedy}"))
         };
         failure.tell()
     }
@@ -106,7 +128,7 @@ pub unsafe fn open<T: Opened, H>(
     }
     // SAFETY: it is a place for a pointer, as the caller promises.
     unsafe { out.write(null_mut()) };
-    Handle::using(from, |opened| {
+    Handle::taking(from, |opened| {
         let handle = Box::new(made(opened)?);
         // SAFETY: as above.
         unsafe { out.write(Box::into_raw(handle)) };
@@ -121,7 +143,13 @@ pub unsafe fn open<T: Opened, H>(
 pub unsafe fn close<T: Opened, H>(handle: *mut H, inner: fn(&H) -> &Handle<T>) -> tp_status {
     // SAFETY: it is null, or a handle that is not closed.
     let Some(closing) = (unsafe { handle.as_ref() }).map(inner) else { return tp_status::TP_OK };
-    if closing.born.is_elsewhere() || closing.state.load(Ordering::Relaxed) == IN_USE {
+    if closing.born.is_elsewhere() {
+        let what = T::what();
+        let sentence = format!("this {what} was opened before the process was forked; it is the parent's: leave it");
+        return Failure::new(tp_status::TP_FORKED, sentence).tell();
+    }
+    // What is broken is closed too. What is in use stays so.
+    if closing.state.swap(IN_USE, Ordering::Acquire) == IN_USE {
         return closing.refuse();
     }
     guarded(|| {

@@ -29,7 +29,7 @@ mod queue;
 
 mod clock;
 
-pub use argument::tp_slice;
+pub use argument::{tp_fate, tp_slice};
 pub use bus::{tp_bus, tp_bus_close, tp_bus_remove, tp_bus_remove_queue, tp_bus_waiting, tp_connect};
 pub use clock::{tp_now, tp_now_ns, tp_ns_between, tp_utc_ns};
 pub use config::{

@@ -2,10 +2,11 @@
 
 use std::ffi::{c_char, c_void};
 
+use tickpath_bus::origin::clock_of;
 use tickpath_bus::{Pulled, Puller, Pusher};
 use tickpath_clock::HostClock;
 
-use crate::argument::{Batch, bytes, check_kind, check_pointer, clear, text, tp_slice};
+use crate::argument::{Batch, Told, bytes, check_kind, check_pointer, put_count, text, tp_slice};
 use crate::bus::{Bus, tp_bus};
 use crate::config::{read, tp_queue_config, wait_of};
 use crate::handle::{Handle, Opened, close, open};
@@ -32,6 +33,8 @@ pub struct tp_puller(Handle<Pulling>);
 
 struct Pulling {
     puller: Box<dyn Puller>,
+    /// What tells the clock of this host from any other.
+    clock: u64,
 }
 
 impl Opened for Pulling {
@@ -60,10 +63,13 @@ pub struct tp_pulled {
     pub kind: u8,
     /// A puller may have had it already.
     pub redelivered: bool,
+    /// Whether its stamp is of this host's clock: of another host's it tells no time here, and a stamp of 0 is none. Of a
+    /// `file://` queue that is not known, and true: a stamp of before this boot tells no time either.
+    pub is_of_clock: bool,
 }
 
-/// What a puller hands messages to, with what tp_puller_pull was given as `user`. It returns: no exception and no longjmp
-/// leaves it, and it does not use the puller that called it.
+/// What a puller hands messages to, with what tp_puller_pull was given as `user`. It returns: it throws nothing, and neither
+/// longjmp nor pthread_exit nor pthread_cancel ends it. It does not fork, and does not use the puller that called it.
 pub type tp_on_pulled = Option<unsafe extern "C" fn(pulled: *const tp_pulled, user: *mut c_void)>;
 
 /// Opens a queue for pushing, and makes it if it is not there. The handle goes to `out`, which is null if there is none;
@@ -79,7 +85,7 @@ pub unsafe extern "C" fn tp_pusher_open(
         // SAFETY: it is null or text, as the header says.
         let queue = unsafe { text("queue", queue)? };
         // SAFETY: it is null or as large as its size says, as the header says.
-        let config = unsafe { read("tp_queue_config", size_of::<tp_queue_config>(), config)? };
+        let config = unsafe { read("tp_queue_config", config)? };
         let config = config.queue(bus.connection.queue_capabilities().deliveries[0])?;
         let pusher = bus.connection.pusher(queue, &config)?;
         Ok(tp_pusher(Handle::new(Pushing { pusher, clock: bus.clock, batch: Batch::default() })))
@@ -112,7 +118,9 @@ pub unsafe extern "C" fn tp_pusher_push(
 }
 
 /// Pushes `count` messages of one kind and one stamp, in one pipeline, confirmed together. `done` is how many of the first ones
-/// are surely pushed: on success all. TP_OUTCOME_UNKNOWN says that some of the others may be; the sentence counts them.
+/// are surely pushed: on success all. Behind an error messages after those may be pushed too: `fates`, which may be null, or
+/// has `count` bytes, says of each message what became of it, a tp_fate, whatever the call returns. Go on from those that are
+/// TP_FATE_NOT_PUBLISHED. TP_OUTCOME_UNKNOWN says that there are some that may be pushed, TP_FATE_UNKNOWN.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tp_pusher_push_batch(
     pusher: *mut tp_pusher,
@@ -121,9 +129,10 @@ pub unsafe extern "C" fn tp_pusher_push_batch(
     messages: *const tp_slice,
     count: usize,
     done: *mut usize,
+    fates: *mut u8,
 ) -> tp_status {
-    // SAFETY: it is null or a place for a count, as the header says.
-    unsafe { clear(done) };
+    // SAFETY: they are null, or a place for a count and so many bytes, as the header says.
+    let told = unsafe { Told::nothing(count, done, fates) };
     // SAFETY: it is null or was opened, and is not closed, as the header says.
     let pusher = unsafe { pusher.as_ref() };
     Handle::using(pusher.map(|pusher| &pusher.0), |pushing| {
@@ -131,16 +140,17 @@ pub unsafe extern "C" fn tp_pusher_push_batch(
         check_kind(kind)?;
         let Pushing { pusher, clock, batch } = pushing;
         let stamp = stamp_of(stamp, *clock);
+        let push = |batch: &[&[u8]]| told.outcome(|| pusher.push_batch(stamp, kind, batch));
         // SAFETY: so many slices are there, with their bytes, during the call, as the header says.
-        let pushed = unsafe { batch.with(messages, count, |batch| pusher.push_batch(stamp, kind, batch))? };
-        // SAFETY: it is not null, and a place for a count, as the header says.
-        unsafe { done.write(pushed.as_ref().map_or_else(|e| e.done, |()| count)) };
+        let pushed = unsafe { batch.with(messages, count, push)? };
         pushed.map_err(Failure::from)
     })
 }
 
 /// Finds out what has become of what the last call left unknown, and sends it again if need be. Where the transport does not
 /// drop the second copy, a message may lie in the queue twice. It is for that moment: the next call that pushes gives them up.
+/// TP_OK says that all of them are pushed now. On an error what it says is of those that were unknown, and not of the whole
+/// batch; while it is TP_OUTCOME_UNKNOWN, call it again.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tp_pusher_resend(pusher: *mut tp_pusher) -> tp_status {
     // SAFETY: it is null or was opened, and is not closed, as the header says.
@@ -169,10 +179,11 @@ pub unsafe extern "C" fn tp_puller_open(
         // SAFETY: it is null or text, as the header says.
         let queue = unsafe { text("queue", queue)? };
         // SAFETY: it is null or as large as its size says, as the header says.
-        let config = unsafe { read("tp_queue_config", size_of::<tp_queue_config>(), config)? };
+        let config = unsafe { read("tp_queue_config", config)? };
         let config = config.queue(bus.connection.queue_capabilities().deliveries[0])?;
         let puller = bus.connection.puller(queue, &config, wait_of(wait)?)?;
-        Ok(tp_puller(Handle::new(Pulling { puller })))
+        let clock = clock_of(bus.clock.calibration());
+        Ok(tp_puller(Handle::new(Pulling { puller, clock })))
     };
     // SAFETY: it is null or was connected, and is not closed, as the header says.
     let bus = unsafe { bus.as_ref() };
@@ -180,7 +191,7 @@ pub unsafe extern "C" fn tp_puller_open(
     unsafe { open(bus.map(|bus| &bus.0), out, pull) }
 }
 
-/// Takes up to `max` messages that are there, and hands them to `on_pulled`; `count` is how many, also on an error. It never
+/// Takes up to `max` messages that are there, and hands them to `on_pulled`; `count` is how many, on every error too. It never
 /// waits for one to come.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tp_puller_pull(
@@ -190,24 +201,24 @@ pub unsafe extern "C" fn tp_puller_pull(
     user: *mut c_void,
     count: *mut usize,
 ) -> tp_status {
-    // SAFETY: it is null or a place for a count, as the header says.
-    unsafe { clear(count) };
     // SAFETY: it is null or was opened, and is not closed, as the header says.
     let puller = unsafe { puller.as_ref() };
-    Handle::using(puller.map(|puller| &puller.0), |pulling| {
+    let mut handed = 0;
+    let status = Handle::using(puller.map(|puller| &puller.0), |pulling| {
         check_pointer("count", count)?;
         let Some(on_pulled) = on_pulled else { return Err(Failure::null("on_pulled")) };
-        let mut handed = 0;
-        let pulled = pulling.puller.pull(max, &mut |pulled| {
+        let Pulling { puller, clock } = pulling;
+        let pulled = puller.pull(max, &mut |pulled| {
             handed += 1;
-            let pulled = tp_pulled::of(&pulled);
+            let pulled = tp_pulled::of(&pulled, *clock);
             // SAFETY: it takes such a message, and returns, as the header says.
             unsafe { on_pulled(&pulled, user) };
         });
-        // SAFETY: it is not null, and a place for a count, as the header says.
-        unsafe { count.write(handed) };
         pulled.map(|_| ()).map_err(Failure::from)
-    })
+    });
+    // SAFETY: it is null or a place for a count, as the header says.
+    unsafe { put_count(count, handed) };
+    status
 }
 
 /// Everything that was handed over so far is done with, and never comes again; of what comes again all the same
@@ -249,7 +260,7 @@ pub unsafe extern "C" fn tp_puller_close(puller: *mut tp_puller) -> tp_status {
 
 impl tp_pulled {
     #[inline]
-    fn of(pulled: &Pulled<'_>) -> Self {
+    fn of(pulled: &Pulled<'_>, clock: u64) -> Self {
         let message = &pulled.message;
         Self {
             sequence: message.sequence.unwrap_or(TP_NO_SEQUENCE),
@@ -260,6 +271,7 @@ impl tp_pulled {
             deliveries: pulled.deliveries.unwrap_or(0),
             kind: message.kind,
             redelivered: pulled.redelivered,
+            is_of_clock: message.stamp != 0 && message.is_of_clock(clock),
         }
     }
 }

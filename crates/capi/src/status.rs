@@ -37,11 +37,12 @@ pub enum tp_status {
     TP_GONE = 11,
     /// What was handed over is not surely acknowledged; it may come again.
     TP_NOT_ACKNOWLEDGED = 12,
-    /// The handle is in use: a callback used the handle that called it, or another thread does.
+    /// The handle is in use: a callback used the handle that called it, or another thread does; give each thread its own. A
+    /// close function has not freed it.
     TP_IN_USE = 13,
-    /// The handle was opened before the process was forked.
+    /// The handle was opened before the process was forked. A close function has not freed it: it is the parent's.
     TP_FORKED = 14,
-    /// A mistake of the library itself; the handle can be closed, and nothing else.
+    /// A mistake of the library itself; the handle can be closed, and nothing else. From a close function: it is freed.
     TP_PANIC = 15,
     /// Anything else, as the sentence says. It does not pass by itself.
     TP_OTHER = 16,

@@ -7,7 +7,7 @@ use tickpath_bus::origin::clock_of;
 use tickpath_bus::{Event, Gap, Publisher, PublisherState, Subscriber};
 use tickpath_clock::{Clock, HostClock};
 
-use crate::argument::{Batch, bytes, check_kind, check_pointer, clear, text, tp_slice};
+use crate::argument::{Batch, Told, bytes, check_kind, check_pointer, put_count, text, tp_slice};
 use crate::bus::{Bus, tp_bus};
 use crate::config::{read, tp_publisher_config, tp_subscriber_config, wait_of};
 use crate::handle::{Handle, Opened, close, open};
@@ -68,11 +68,12 @@ pub enum tp_event_type {
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct tp_event {
-    /// What it is; a later version may know others, which are to be passed over.
-    pub r#type: tp_event_type,
+    /// What it is: a tp_event_type. A later version may know others, which are to be passed over.
+    pub r#type: u32,
     /// Of a message, what kind it is: 16 to 255.
     pub kind: u8,
-    /// Of a message, whether its stamp is of this host's clock: of another host's it tells no time here.
+    /// Of a message, whether its stamp is of this host's clock: of another host's it tells no time here. Of a `file://` topic
+    /// that is not known, and true: a stamp of before this boot tells no time either.
     pub is_of_clock: bool,
     /// The topic's count of messages, from 0; TP_NO_SEQUENCE where there is none.
     pub sequence: u64,
@@ -86,8 +87,8 @@ pub struct tp_event {
     pub missed: u64,
 }
 
-/// What a subscriber hands events to, with what tp_subscriber_poll was given as `user`. It returns: no exception and no longjmp
-/// leaves it, and it does not use the subscriber that called it.
+/// What a subscriber hands events to, with what tp_subscriber_poll was given as `user`. It returns: it throws nothing, and neither
+/// longjmp nor pthread_exit nor pthread_cancel ends it. It does not fork, and does not use the subscriber that called it.
 pub type tp_on_event = Option<unsafe extern "C" fn(event: *const tp_event, user: *mut c_void)>;
 
 /// Opens a topic for publishing. The handle goes to `out`, which is null if there is none; `config` may be null.
@@ -102,7 +103,7 @@ pub unsafe extern "C" fn tp_publisher_open(
         // SAFETY: it is null or text, as the header says.
         let topic = unsafe { text("topic", topic)? };
         // SAFETY: it is null or as large as its size says, as the header says.
-        let config = unsafe { read("tp_publisher_config", size_of::<tp_publisher_config>(), config)? };
+        let config = unsafe { read("tp_publisher_config", config)? };
         let config = config.topic(bus.connection.capabilities().policies[0])?;
         let publisher = bus.connection.publisher(topic, &config)?;
         Ok(tp_publisher(Handle::new(Publishing { publisher, clock: bus.clock, batch: Batch::default() })))
@@ -135,7 +136,9 @@ pub unsafe extern "C" fn tp_publisher_publish(
 }
 
 /// Publishes `count` messages of one kind and one stamp, as cheaply as the transport can. `done` is how many of the first ones
-/// are surely published: on success all. TP_OUTCOME_UNKNOWN says that some of the others may be; the sentence counts them.
+/// are surely published: on success all. Behind an error messages after those may be published too: `fates`, which may be null, or
+/// has `count` bytes, says of each message what became of it, a tp_fate, whatever the call returns. Go on from those that are
+/// TP_FATE_NOT_PUBLISHED. TP_OUTCOME_UNKNOWN says that there are some that may be published, TP_FATE_UNKNOWN.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tp_publisher_publish_batch(
     publisher: *mut tp_publisher,
@@ -144,9 +147,10 @@ pub unsafe extern "C" fn tp_publisher_publish_batch(
     messages: *const tp_slice,
     count: usize,
     done: *mut usize,
+    fates: *mut u8,
 ) -> tp_status {
-    // SAFETY: it is null or a place for a count, as the header says.
-    unsafe { clear(done) };
+    // SAFETY: they are null, or a place for a count and so many bytes, as the header says.
+    let told = unsafe { Told::nothing(count, done, fates) };
     // SAFETY: it is null or was opened, and is not closed, as the header says.
     let publisher = unsafe { publisher.as_ref() };
     Handle::using(publisher.map(|publisher| &publisher.0), |publishing| {
@@ -154,16 +158,17 @@ pub unsafe extern "C" fn tp_publisher_publish_batch(
         check_kind(kind)?;
         let Publishing { publisher, clock, batch } = publishing;
         let stamp = stamp_of(stamp, *clock);
+        let publish = |batch: &[&[u8]]| told.outcome(|| publisher.publish_batch(stamp, kind, batch));
         // SAFETY: so many slices are there, with their bytes, during the call, as the header says.
-        let published = unsafe { batch.with(messages, count, |batch| publisher.publish_batch(stamp, kind, batch))? };
-        // SAFETY: it is not null, and a place for a count, as the header says.
-        unsafe { done.write(published.as_ref().map_or_else(|e| e.done, |()| count)) };
+        let published = unsafe { batch.with(messages, count, publish)? };
         published.map_err(Failure::from)
     })
 }
 
 /// Finds out what has become of what the last call left unknown, and sends it again if need be, as the same messages: each
-/// subscriber gets them once. It is for that moment: the next call that publishes gives them up.
+/// subscriber gets them once. It is for that moment: the next call that publishes gives them up. TP_OK says that all of them
+/// are published now. On an error what it says is of those that were unknown, and not of the whole batch; while it is
+/// TP_OUTCOME_UNKNOWN, call it again.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tp_publisher_resend(publisher: *mut tp_publisher) -> tp_status {
     // SAFETY: it is null or was opened, and is not closed, as the header says.
@@ -205,7 +210,7 @@ pub unsafe extern "C" fn tp_subscriber_open(
         // SAFETY: it is null or text, as the header says.
         let topic = unsafe { text("topic", topic)? };
         // SAFETY: it is null or as large as its size says, as the header says.
-        let config = unsafe { read("tp_subscriber_config", size_of::<tp_subscriber_config>(), config)? };
+        let config = unsafe { read("tp_subscriber_config", config)? };
         // SAFETY: its token is null or text, as the header says.
         let start = unsafe { config.start()? };
         let subscriber = bus.connection.subscriber(topic, start, wait_of(config.wait)?)?;
@@ -218,7 +223,7 @@ pub unsafe extern "C" fn tp_subscriber_open(
     unsafe { open(bus.map(|bus| &bus.0), out, subscribe) }
 }
 
-/// Hands up to `max` events that are there to `on_event`; `count` is how many, also on an error. It never waits.
+/// Hands up to `max` events that are there to `on_event`; `count` is how many, on every error too. It never waits.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tp_subscriber_poll(
     subscriber: *mut tp_subscriber,
@@ -227,25 +232,24 @@ pub unsafe extern "C" fn tp_subscriber_poll(
     user: *mut c_void,
     count: *mut usize,
 ) -> tp_status {
-    // SAFETY: it is null or a place for a count, as the header says.
-    unsafe { clear(count) };
     // SAFETY: it is null or was opened, and is not closed, as the header says.
     let subscriber = unsafe { subscriber.as_ref() };
-    Handle::using(subscriber.map(|subscriber| &subscriber.0), |subscribing| {
+    let mut handed = 0;
+    let status = Handle::using(subscriber.map(|subscriber| &subscriber.0), |subscribing| {
         check_pointer("count", count)?;
         let Some(on_event) = on_event else { return Err(Failure::null("on_event")) };
         let Subscribing { subscriber, clock } = subscribing;
-        let mut handed = 0;
         let polled = subscriber.poll(max, &mut |event| {
             handed += 1;
             let event = tp_event::of(&event, *clock);
             // SAFETY: it takes such an event, and returns, as the header says.
             unsafe { on_event(&event, user) };
         });
-        // SAFETY: it is not null, and a place for a count, as the header says.
-        unsafe { count.write(handed) };
         polled.map(|_| ()).map_err(Failure::from)
-    })
+    });
+    // SAFETY: it is null or a place for a count, as the header says.
+    unsafe { put_count(count, handed) };
+    status
 }
 
 /// Passes the time as the subscriber was opened to: until something may be there, or, where it sleeps, until `timeout_ns`
@@ -262,7 +266,8 @@ pub unsafe extern "C" fn tp_subscriber_wait(subscriber: *mut tp_subscriber, time
 
 /// Where it stands, as text with a zero behind it, into `size` bytes at `token`, of which TP_TOKEN_BYTES are enough: a
 /// subscriber that starts TP_START_AFTER it goes on behind all that was handed over. Empty where there is no history, or
-/// nothing is known of the topic yet.
+/// nothing is known of the topic yet: then there is nothing to go on behind, and TP_START_NOW or TP_START_OLDEST is to be
+/// chosen.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tp_subscriber_token(
     subscriber: *mut tp_subscriber,
@@ -316,7 +321,7 @@ impl tp_event {
     #[inline]
     fn of(event: &Event<'_>, clock: u64) -> Self {
         let none = Self {
-            r#type: tp_event_type::TP_GAP,
+            r#type: tp_event_type::TP_GAP as u32,
             kind: 0,
             is_of_clock: false,
             sequence: TP_NO_SEQUENCE,
@@ -327,7 +332,7 @@ impl tp_event {
         };
         match event {
             Event::Message(message) => Self {
-                r#type: tp_event_type::TP_MESSAGE,
+                r#type: tp_event_type::TP_MESSAGE as u32,
                 kind: message.kind,
                 is_of_clock: message.is_of_clock(clock),
                 sequence: message.sequence.unwrap_or(TP_NO_SEQUENCE),
@@ -337,7 +342,7 @@ impl tp_event {
                 ..none
             },
             Event::Foreign(foreign) => Self {
-                r#type: tp_event_type::TP_FOREIGN,
+                r#type: tp_event_type::TP_FOREIGN as u32,
                 sequence: foreign.sequence.unwrap_or(TP_NO_SEQUENCE),
                 data: foreign.bytes.as_ptr().cast(),
                 len: foreign.bytes.len(),

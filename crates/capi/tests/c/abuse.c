@@ -2,6 +2,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include <tickpath.h>
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +23,21 @@ static void need(const char *what, tp_status status) {
         fprintf(stderr, "%s: %d %s\n", what, (int)status, tp_last_error());
         exit(1);
     }
+}
+
+/* Whether each message of a batch is said to be what `done` says of it. */
+static bool fits(const uint8_t *fates, size_t count, size_t done) {
+    for (size_t i = 0; i < count; i++) {
+        if (fates[i] != (i < done ? TP_FATE_PUBLISHED : TP_FATE_NOT_PUBLISHED)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool ignores_broken_pipes(void) {
+    struct sigaction now;
+    return sigaction(SIGPIPE, NULL, &now) == 0 && now.sa_handler == SIG_IGN;
 }
 
 static void pass(const tp_event *event, void *user) {
@@ -58,7 +74,7 @@ static void null_handles(void) {
     tell("null bus, remove queue", tp_bus_remove_queue(NULL, "x"));
     tell("null bus, waiting", tp_bus_waiting(NULL, "x", &waiting));
     tell("null publisher, publish", tp_publisher_publish(NULL, TP_NOW, KIND, "x", 1));
-    tell("null publisher, batch", tp_publisher_publish_batch(NULL, TP_NOW, KIND, NULL, 0, &count));
+    tell("null publisher, batch", tp_publisher_publish_batch(NULL, TP_NOW, KIND, NULL, 0, &count, NULL));
     tell("null publisher, resend", tp_publisher_resend(NULL));
     tell("null publisher, idle", tp_publisher_idle(NULL));
     tell("null subscriber, poll", tp_subscriber_poll(NULL, 1, pass, NULL, &count));
@@ -66,7 +82,7 @@ static void null_handles(void) {
     tell("null subscriber, token", tp_subscriber_token(NULL, token, sizeof token));
     tell("null subscriber, publisher", tp_subscriber_publisher(NULL, &process));
     tell("null pusher, push", tp_pusher_push(NULL, TP_NOW, KIND, "x", 1));
-    tell("null pusher, batch", tp_pusher_push_batch(NULL, TP_NOW, KIND, NULL, 0, &count));
+    tell("null pusher, batch", tp_pusher_push_batch(NULL, TP_NOW, KIND, NULL, 0, &count, NULL));
     tell("null pusher, resend", tp_pusher_resend(NULL));
     tell("null puller, pull", tp_puller_pull(NULL, 1, pass_pulled, NULL, &count));
     tell("null puller, acknowledge", tp_puller_acknowledge(NULL));
@@ -115,6 +131,8 @@ static void bad_configs(tp_bus *bus) {
     tell("unknown start", tp_subscriber_open(bus, "x", &start, &subscriber));
     start.start = TP_START_AFTER;
     tell("no token", tp_subscriber_open(bus, "x", &start, &subscriber));
+    start.token = "";
+    tell("empty token", tp_subscriber_open(bus, "x", &start, &subscriber));
     start.token = "yesterday";
     tell("bad token", tp_subscriber_open(bus, "x", &start, &subscriber));
     start.start = TP_START_NOW;
@@ -138,17 +156,23 @@ static void bad_configs(tp_bus *bus) {
 static void bad_messages(tp_bus *bus, tp_publisher *publisher) {
     tp_publisher *second;
     size_t done = 7;
+    uint8_t fates[2] = {9, 9};
     tp_slice batch[2] = {{"x", 1}, {NULL, 4}};
     tell("kind 15", tp_publisher_publish(publisher, TP_NOW, 15, "x", 1));
     tell("null data", tp_publisher_publish(publisher, TP_NOW, KIND, NULL, 4));
     tell("length below zero", tp_publisher_publish(publisher, TP_NOW, KIND, "x", (size_t)-1));
     tell("long message", tp_publisher_publish(publisher, TP_NOW, KIND, long_message, sizeof long_message));
-    tell("null batch", tp_publisher_publish_batch(publisher, TP_NOW, KIND, NULL, 2, &done));
-    tell("null done", tp_publisher_publish_batch(publisher, TP_NOW, KIND, batch, 1, NULL));
-    tell("null data in a batch", tp_publisher_publish_batch(publisher, TP_NOW, KIND, batch, 2, &done));
-    tell("done of that batch", done == 0 ? TP_OK : TP_OTHER);
+    tell("null batch", tp_publisher_publish_batch(publisher, TP_NOW, KIND, NULL, 2, &done, NULL));
+    tell("null done", tp_publisher_publish_batch(publisher, TP_NOW, KIND, batch, 1, NULL, NULL));
+    tell("null data in a batch", tp_publisher_publish_batch(publisher, TP_NOW, KIND, batch, 2, &done, fates));
+    tell("done of that batch", done == 0 && fits(fates, 2, done) ? TP_OK : TP_OTHER);
     batch[1] = (tp_slice){long_message, sizeof long_message};
-    tell("long message in a batch", tp_publisher_publish_batch(publisher, TP_NOW, KIND, batch, 2, &done));
+    fates[0] = fates[1] = 9;
+    tell("long message in a batch", tp_publisher_publish_batch(publisher, TP_NOW, KIND, batch, 2, &done, fates));
+    tell("fates of that batch", fits(fates, 2, done) ? TP_OK : TP_OTHER);
+    batch[1] = (tp_slice){"y", 1};
+    tell("batch", tp_publisher_publish_batch(publisher, TP_NOW, KIND, batch, 2, &done, fates));
+    tell("fates of a batch", done == 2 && fits(fates, 2, done) ? TP_OK : TP_OTHER);
     tell("second publisher", tp_publisher_open(bus, "ticks", NULL, &second));
     tell("empty message", tp_publisher_publish(publisher, TP_NOW, KIND, NULL, 0));
     tell("resend of nothing", tp_publisher_resend(publisher));
@@ -218,7 +242,14 @@ int main(int argc, char **argv) {
     tp_bus *bus;
     tp_publisher *publisher;
     tp_subscriber *subscriber;
+    signal(SIGPIPE, SIG_DFL);
     need("connect", tp_connect(argv[1], &bus));
+    tell("broken pipes without a server", ignores_broken_pipes() ? TP_OTHER : TP_OK);
+    tp_bus *served;
+    if (tp_connect("redis://127.0.0.1:1", &served) == TP_OK) {
+        need("close the bus", tp_bus_close(served));
+    }
+    tell("broken pipes with a server", ignores_broken_pipes() ? TP_OK : TP_OTHER);
     bad_places(bus);
     bad_configs(bus);
     need("publisher", tp_publisher_open(bus, "ticks", NULL, &publisher));
