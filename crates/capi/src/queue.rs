@@ -4,7 +4,7 @@ use std::ffi::{c_char, c_void};
 
 use tickpath_bus::origin::clock_of;
 use tickpath_bus::{Pulled, Puller, Pusher};
-use tickpath_clock::HostClock;
+use tickpath_clock::{Clock, HostClock};
 
 use crate::argument::{Batch, Told, bytes, check_kind, check_pointer, put_count, text, tp_slice};
 use crate::bus::{Bus, tp_bus};

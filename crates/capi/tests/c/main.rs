@@ -148,6 +148,8 @@ impl Programs {
 fn bounded(program: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new("timeout");
     command.arg(MOST_SECONDS).arg(program).args(arguments);
+    // Where Cargo looks first there is a library that was built some other time; the program knows its own.
+    command.env_remove("LD_LIBRARY_PATH");
     command
 }
 
