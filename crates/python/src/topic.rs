@@ -178,8 +178,10 @@ impl Subscription {
     }
 
     /// What went wrong while it waited, once.
+    #[inline]
     fn tell_error(&mut self) -> Result<(), ReceiveError> {
-        self.error.take().map_or(Ok(()), Err)
+        // Mostly there is none, and nothing is written.
+        if self.error.is_none() { Ok(()) } else { self.error.take().map_or(Ok(()), Err) }
     }
 
     /// Up to so many messages of this kind and size, up to the first event that is none.
@@ -281,6 +283,7 @@ impl Subscriber {
     }
 
     /// Takes up to so many events out, as objects. Those that cannot be made wait for the next call with all the others.
+    #[inline]
     fn take(&self, py: Python<'_>, limit: usize) -> PyResult<Vec<Py<PyAny>>> {
         // Before anything is taken that a signal could cost.
         py.check_signals()?;
@@ -288,8 +291,12 @@ impl Subscriber {
         self.hand_over(py, taken)
     }
 
+    #[inline]
     fn hand_over(&self, py: Python<'_>, taken: Result<Vec<Taken>, ReceiveError>) -> PyResult<Vec<Py<PyAny>>> {
         let taken = taken.map_err(|e| receive_error(py, &e))?;
+        if taken.is_empty() {
+            return Ok(Vec::new());
+        }
         let made: PyResult<Vec<_>> = taken.iter().map(|taken| taken.object(py)).collect();
         if made.is_err() {
             self.handle.with(py, |subscription| subscription.take_back(taken))?;
