@@ -1,4 +1,4 @@
-//! The Python package's own module, `tickpath._native`: the bus as Python objects. What Python says of it stands in
+//! The Python package's own module, `tickpath._native`: the bus and a session with an OMS as Python objects. What Python says of it stands in
 //! `python/tickpath`, its types in `_native.pyi`.
 //!
 //! ```text
@@ -6,6 +6,7 @@
 //!                     ├───subscribe──> Subscriber ── for, poll, poll_into ─> TopOfBook | Trade | Message | Foreign | Gap
 //!                     ├───pusher ────> Pusher ───── push, push_batch
 //!                     └───puller ────> Puller ───── for, pull, acknowledge ─> Pulled
+//!   orders(url, user, …) ──> Orders ── submit, cancel, replace; for, poll ─> Report | Gap | NotTaken | Notice
 //!   bridge(url, url) ──> Bridge ───── wait, told, totals ─> Carried
 //! ```
 //! Each of these but the last is a [`Handle`](handle::Handle): it has one user at a time, can be closed, and is of no use
@@ -20,7 +21,9 @@ mod error;
 mod event;
 mod handle;
 mod lookout;
+mod orders;
 mod queue;
+mod report;
 mod topic;
 
 use pyo3::prelude::*;
@@ -36,7 +39,11 @@ mod _native {
     #[pymodule_export]
     use super::event::{Foreign, Gap, Message, TopOfBook, Trade};
     #[pymodule_export]
+    use super::orders::{Orders, open_orders};
+    #[pymodule_export]
     use super::queue::{Pulled, Puller, Pusher};
+    #[pymodule_export]
+    use super::report::{Denial, NotTaken, Notice, Report};
     #[pymodule_export]
     use super::topic::{Publisher, Subscriber};
 }
