@@ -17,13 +17,18 @@ from ._native import (
     Bridge,
     Bus,
     Carried,
+    Denial,
     Foreign,
     Gap,
     Message,
+    Notice,
+    NotTaken,
+    Orders,
     Publisher,
     Puller,
     Pulled,
     Pusher,
+    Report,
     Subscriber,
     TopOfBook,
     Trade,
@@ -31,6 +36,7 @@ from ._native import (
     connect,
     now,
     ns_between,
+    orders,
 )
 from .errors import (
     BatchError,
@@ -41,13 +47,16 @@ from .errors import (
     InUse,
     NoSubscriber,
     NotAcknowledged,
+    NotSent,
     OutcomeUnknown,
     PublishError,
     ReceiveError,
+    SessionEnded,
     TickpathError,
     TooLarge,
     TopicFull,
 )
+from .strategy import BUY, SELL, STOP, Strategy, instruments, run
 
 if TYPE_CHECKING:
     import numpy as np
@@ -59,13 +68,17 @@ if TYPE_CHECKING:
     __version__: str
 
 __all__ = [
+    "BUY",
     "SCALE",
+    "SELL",
+    "STOP",
     "BatchError",
     "Bridge",
     "Bus",
     "Carried",
     "Closed",
     "ConnectError",
+    "Denial",
     "Event",
     "Foreign",
     "Forked",
@@ -75,6 +88,10 @@ __all__ = [
     "Message",
     "NoSubscriber",
     "NotAcknowledged",
+    "NotSent",
+    "NotTaken",
+    "Notice",
+    "Orders",
     "OutcomeUnknown",
     "PublishError",
     "Publisher",
@@ -82,6 +99,9 @@ __all__ = [
     "Puller",
     "Pusher",
     "ReceiveError",
+    "Report",
+    "SessionEnded",
+    "Strategy",
     "Subscriber",
     "TickpathError",
     "TooLarge",
@@ -91,8 +111,11 @@ __all__ = [
     "bridge",
     "connect",
     "decimal",
+    "instruments",
     "now",
     "ns_between",
+    "orders",
+    "run",
     "units",
 ]
 

@@ -1,5 +1,5 @@
-//! The Python package's own module, `tickpath._native`: the bus and a session with an OMS as Python objects. What Python says of it stands in
-//! `python/tickpath`, its types in `_native.pyi`.
+//! The Python package's own module, `tickpath._native`: the bus and a session with an OMS as Python
+//! objects. What Python says of it stands in `python/tickpath`, its types in `_native.pyi`.
 //!
 //! ```text
 //!   connect(url) ──> Bus ──publisher──> Publisher ── publish, publish_batch

@@ -165,8 +165,10 @@ impl Orders {
         match given {
             GivenSymbol::Number(number) => Ok(SymbolId(number)),
             GivenSymbol::Name(name) => self.symbols.get(&name).copied().ok_or_else(|| {
-                let sentence = format!("'{name}' is none of these symbols; give its number, or symbols={{'{name}': NUMBER}} to tickpath.orders (tickpath.instruments(FILE) reads the OMS's table)");
-                PyValueError::new_err(sentence)
+                PyValueError::new_err(format!(
+                    "'{name}' is none of the symbols that were given; give its number, or to tickpath.orders \
+                     symbols=tickpath.instruments('instruments.csv')"
+                ))
             }),
         }
     }
@@ -368,7 +370,9 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Units {
             if e.is_instance_of::<PyOverflowError>(given.py()) {
                 return e;
             }
-            PyTypeError::new_err("it is a whole number of 10⁻⁸: tickpath.units('61800.25') makes one of a Decimal or text")
+            PyTypeError::new_err(
+                "it is a whole number of 10⁻⁸: tickpath.units('61800.25') makes one of a Decimal or text",
+            )
         })
     }
 }

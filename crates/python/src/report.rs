@@ -151,7 +151,8 @@ impl Denial {
     /// Why, and what to do.
     #[getter]
     fn sentence(&self) -> String {
-        let unknown = || format!("the OMS has denied it by a check of code {}, which is newer than this client", self.code);
+        let unknown =
+            || format!("the OMS has denied it by a check of code {}, which is newer than this client", self.code);
         risk::Denial::from_code(self.code).map_or_else(unknown, |denial| denial.to_string())
     }
 
@@ -227,9 +228,10 @@ impl Told {
                 "other_journal",
                 format!("the OMS has the journal {now} where it had {before}; ask it for the open orders"),
             ),
-            Event::SaidAgain { from, to } => {
-                notice("said_again", format!("the OMS has lost what it said last: reports {from} to {to} may come again, and otherwise"))
-            }
+            Event::SaidAgain { from, to } => notice(
+                "said_again",
+                format!("the OMS has lost what it said last: reports {from} to {to} may come again, and otherwise"),
+            ),
             Event::Forgotten { from, to } => notice(
                 "forgotten",
                 format!("the OMS took requests {from} to {to} and knows them no more; ask it for the open orders"),
