@@ -56,7 +56,7 @@ from .errors import (
     TooLarge,
     TopicFull,
 )
-from .strategy import BUY, SELL, STOP, Strategy, instruments, run
+from .strategy import BUY, SELL, STOP, Stop, Strategy, instruments, run
 
 if TYPE_CHECKING:
     import numpy as np
@@ -101,6 +101,7 @@ __all__ = [
     "ReceiveError",
     "Report",
     "SessionEnded",
+    "Stop",
     "Strategy",
     "Subscriber",
     "TickpathError",

@@ -14,11 +14,9 @@ A recording is another URL of the ticks (file:///FOLDER, from its oldest tick, a
 exchange another OMS. One thread does it all: what `on_tick` does takes the time of the next tick, and of the session's heartbeat.
 """
 
-import logging
 from contextlib import ExitStack
 from enum import Enum
 from os import PathLike
-from pathlib import Path
 from typing import Final, Literal
 
 from . import _native
@@ -49,9 +47,6 @@ MOST = 64
 LOOK_S = 0.001
 """A report does not wake who sleeps for ticks: so late it is heard where nothing else comes."""
 
-_log = logging.getLogger("tickpath")
-
-
 class Strategy:
     """What a program does with ticks and reports. Each may give STOP, which ends the run."""
 
@@ -68,7 +63,7 @@ class Strategy:
     ) -> Stop | None:
         """Anything else has come by the topic. A Gap is logged, if this is not made another."""
         if isinstance(event, _native.Gap):
-            _log.warning("ticks were missed: %s", "nobody knows how many" if event.missed is None else event.missed)
+            _warn(f"ticks were missed: {'nobody knows how many' if event.missed is None else event.missed}")
         return None
 
     def on_notice(
@@ -77,7 +72,7 @@ class Strategy:
         """Something happened to the session: its reports have a gap, a request was not taken, the connection was lost. It is
         logged, if this is not made another."""
         if not (isinstance(notice, _native.Notice) and notice.what == "connected"):
-            _log.warning("the session with the OMS: %s", notice)
+            _warn(f"the session with the OMS: {notice}")
         return None
 
 
@@ -181,8 +176,8 @@ def _tell_each(strategy: Strategy, told: list[Told], orders: _native.Orders) -> 
 
 def instruments(file: str | PathLike[str]) -> dict[str, int]:
     """The numbers of the symbols in an OMS's instruments.csv, by name, as `tickpath.orders` takes them."""
-    text = Path(file).read_text(encoding="utf-8-sig")
-    rows = [line.split(",") for line in text.splitlines() if line.strip() and not line.startswith("#")]
+    with open(file, encoding="utf-8-sig") as table:
+        rows = [line.split(",") for line in table if line.strip() and not line.startswith("#")]
     head, *lines = [[cell.strip() for cell in row] for row in rows] or [[]]
     try:
         name, number = head.index("symbol"), head.index("number")
@@ -190,3 +185,10 @@ def instruments(file: str | PathLike[str]) -> dict[str, int]:
     except (ValueError, IndexError) as e:
         sentence = f"{file} is no table of instruments: `tickpath oms --check` tells every mistake in it ({e})"
         raise ValueError(sentence) from None
+
+
+def _warn(sentence: str) -> None:
+    # Most programs that import the package never need it.
+    import logging
+
+    logging.getLogger("tickpath").warning("%s", sentence)
