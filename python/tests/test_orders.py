@@ -104,7 +104,6 @@ def test_a_session_survives_its_oms(tmp_path: Path) -> None:
             assert caught.value.may_pass
             desk.start("oms")
             _until(orders, "connected")
-            await_price(desk)
             report(orders, of=orders.cancel(id), exec_type="canceled")
     finally:
         desk.close()

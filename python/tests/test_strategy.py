@@ -53,9 +53,15 @@ class Taker(tp.Strategy):
 
 def test_a_live_strategy_trades_and_stops(desk: Desk) -> None:
     taker = Taker(1, stops=True)
-    logon = {"user": "trader", "password": desk.password}
     tp.run(
-        taker, ticks="shm://", topic=desk.ticks, orders=desk.url, account=1, symbols=desk.symbols, **logon
+        taker,
+        ticks="shm://",
+        topic=desk.ticks,
+        orders=desk.url,
+        user="trader",
+        password=desk.password,
+        account=1,
+        symbols=desk.symbols,
     )
     [(id, stamp)] = taker.sent
     assert taker.filled == {id}
@@ -64,7 +70,7 @@ def test_a_live_strategy_trades_and_stops(desk: Desk) -> None:
 
 
 def record(folder: Path, *, ticks: int) -> str:
-    """A recording of so many ticks, the last but one of which is none."""
+    """A recording of so many ticks, and a message behind them."""
     with tp.connect(f"file://{folder}") as bus, bus.publisher("ticks", "keep") as publisher:
         for number in range(ticks):
             publisher.publish(tp.TopOfBook(ASK - 10, 1, ASK, tp.units(5), symbol=BTC), stamp=1_000 + number)
@@ -109,7 +115,7 @@ def test_what_a_strategy_raises_is_raised(desk: Desk, tmp_path: Path) -> None:
             tp.run(tp.Strategy(), ticks=url, orders=orders)
         orders.close()
         with pytest.raises(tp.Closed):
-            tp.run(Broken(), ticks=url, orders=orders)
+            tp.run(Taker(1, stops=True), ticks=url, orders=orders)
 
 
 def test_a_url_of_orders_needs_a_login() -> None:
