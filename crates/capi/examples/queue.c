@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KIND_NUMBER = 16, MOST = 64 };
+enum { KIND_NUMBER = 200, MOST = 64 };
 
 static const uint64_t TURN_NS = 100000000;
 

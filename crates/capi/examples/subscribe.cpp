@@ -11,7 +11,7 @@
 
 namespace {
 
-constexpr std::uint8_t kind_number = 16;
+constexpr std::uint8_t kind_number = 200;
 constexpr std::uint64_t turn_ns = 100'000'000;
 
 struct Close {

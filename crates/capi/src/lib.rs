@@ -6,7 +6,7 @@
 //!                          ├───── tp_pusher_open ─────> tp_pusher ───── push, push_batch
 //!                          └───── tp_puller_open ─────> tp_puller ───── pull ─> tp_pulled
 //! ```
-//! Each of these is a [`Handle`](handle::Handle). What C hands over goes through `argument` and `config`, what went wrong
+//! Each of these is a `Handle`. What C hands over goes through `argument` and `config`, what went wrong
 //! through `status`; the rest hands on to the bus. Names are C's, and the sentences over them are the header's.
 #![allow(
     non_camel_case_types,

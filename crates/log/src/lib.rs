@@ -97,6 +97,7 @@ mod writer;
 pub use claim::{Delivery, MAX_PULLERS};
 pub use control::{MAX_READERS, ReaderInfo};
 pub use error::{BatchError, PublishError, ReadError};
+#[cfg(not(loom))]
 pub use fork::Birthplace;
 pub use laned::Laned;
 pub use lanes::{LaneError, Lanes};

@@ -50,14 +50,17 @@ impl<T: Send> Handle<T> {
 
     /// Uses it for a moment, in which no Python code runs.
     #[inline]
-    pub fn with<R: Send>(&self, py: Python<'_>, act: impl FnOnce(&mut T) -> R + Send) -> PyResult<R> {
+    pub fn with<R>(&self, py: Python<'_>, act: impl FnOnce(&mut T) -> R) -> PyResult<R> {
         let _user = self.begin(py)?;
-        match self.shared.opened.try_lock() {
-            Ok(mut opened) => opened.as_mut().map(act).ok_or_else(|| self.closed(py)),
-            // A thread that waited with it for an event loop is about to stop.
-            Err(TryLockError::WouldBlock) => self.act(py, act),
-            Err(TryLockError::Poisoned(_)) => Err(self.closed(py)),
-        }
+        let mut opened = loop {
+            match self.shared.opened.try_lock() {
+                Ok(opened) => break opened,
+                // A thread that waited with it for an event loop is about to stop.
+                Err(TryLockError::WouldBlock) => py.detach(|| drop(self.shared.lock())),
+                Err(TryLockError::Poisoned(_)) => return Err(self.closed(py)),
+            }
+        };
+        opened.as_mut().map(act).ok_or_else(|| self.closed(py))
     }
 
     /// The same for a task, which is not to be held up: None while a thread waits with it, which then tells the task's loop.
@@ -147,7 +150,10 @@ impl<T: Send> Handle<T> {
 
     #[cold]
     fn in_use(&self, py: Python<'_>, whose: &str) -> PyErr {
-        Error::InUse.raise(py, &format!("another {whose} uses this {}; open one for each", self.what))
+        Error::InUse.raise(
+            py,
+            &format!("another {whose} uses this {}; let one use it, or each in turn behind a lock", self.what),
+        )
     }
 
     #[cold]

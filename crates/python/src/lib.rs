@@ -9,10 +9,10 @@
 //!   orders(url, user, …) ──> Orders ── submit, cancel, replace; for, poll ─> Report | Gap | NotTaken | Notice
 //!   bridge(url, url) ──> Bridge ───── wait, told, totals ─> Carried
 //! ```
-//! Each of these but the last is a [`Handle`](handle::Handle): it has one user at a time, can be closed, and is of no use
-//! behind a fork. A [`Bridge`](bridge::Bridge) has a thread of its own, and threads may share it.
+//! Each of these but the last is a `Handle`: it has one user at a time, can be closed, and is of no use
+//! behind a fork. A `Bridge` has a thread of its own, and threads may share it.
 //! What may take time gives the interpreter to other threads meanwhile, and looks for signals; a task of an event loop has a
-//! thread wait for it ([`Lookout`](lookout::Lookout)).
+//! thread wait for it (`Lookout`).
 
 mod bridge;
 mod bus;

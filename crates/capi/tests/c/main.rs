@@ -12,7 +12,7 @@ use tickpath_log::Place;
 
 mod misuse;
 
-const KIND: u8 = 16;
+const KIND: u8 = 200;
 const TOPIC: &str = "ticks";
 const QUEUE: &str = "jobs";
 

@@ -1,11 +1,11 @@
-/* What a call takes from C; `cargo run --profile wheel -p tickpath-capi --example measure` is the same from Rust: measure URL */
+/* What a call takes from C; `cargo run --profile wheel -p tickpath-capi --example calls` is the same from Rust: calls URL */
 #include <tickpath.h>
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { KIND = 16, BURST = 512, BURSTS = 2000, ROUNDS = 9 };
+enum { KIND = 200, BURST = 512, BURSTS = 2000, ROUNDS = 9 };
 
 static void check(tp_status status) {
     if (status != TP_OK) {

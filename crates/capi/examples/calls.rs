@@ -1,11 +1,11 @@
-//! What a call takes from Rust, as `measure.c` has it from C: `cargo run --profile wheel -p tickpath-capi --example measure`.
+//! What a call takes from Rust, as `calls.c` has it from C: `cargo run --profile wheel -p tickpath-capi --example calls`.
 
 use std::error::Error;
 
 use tickpath_bus::{Event, Policy, Start, TopicConfig};
 use tickpath_clock::{Clock, HostClock, Wait};
 
-const KIND: u8 = 16;
+const KIND: u8 = 200;
 const BURST: usize = 512;
 const BURSTS: usize = 2000;
 const ROUNDS: usize = 9;
