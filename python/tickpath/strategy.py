@@ -39,13 +39,13 @@ STOP: Final = Stop.STOP
 
 Tick = _native.TopOfBook | _native.Trade
 Told = _native.Report | _native.Gap | _native.NotTaken | _native.Notice
-Wait = Literal["busy", "yield", "block", "adaptive"]
 
 MOST = 64
 """Ticks that are taken off the topic at once."""
 
 LOOK_S = 0.001
 """A report does not wake who sleeps for ticks: so late it is heard where nothing else comes."""
+
 
 class Strategy:
     """What a program does with ticks and reports. Each may give STOP, which ends the run."""
@@ -83,7 +83,7 @@ def run(
     orders: _native.Orders | str,
     topic: str = "ticks",
     start: str | int | None = None,
-    wait: Wait = "block",
+    wait: Literal["busy", "yield", "block", "adaptive"] = "block",
     linger: float = 1.0,
     user: str | None = None,
     password: str | None = None,
@@ -111,14 +111,14 @@ def run(
         bus = opened.enter_context(_native.connect(ticks))
         subscriber = opened.enter_context(bus.subscribe(topic, start, wait=wait))
         try:
-            if _trade(strategy, subscriber, orders, wait, is_recording) is None:
+            if _trade(strategy, subscriber, orders, wait != "busy", is_recording) is None:
                 _hear_out(strategy, orders, linger)
         except KeyboardInterrupt:
             return
 
 
 def _trade(
-    strategy: Strategy, subscriber: _native.Subscriber, orders: _native.Orders, wait: Wait, is_recording: bool
+    strategy: Strategy, subscriber: _native.Subscriber, orders: _native.Orders, sleeps: bool, is_recording: bool
 ) -> Stop | None:
     """Trades until the strategy gives STOP, or to the end of a recording."""
     came = 0
@@ -139,7 +139,7 @@ def _trade(
             if came == 0:
                 raise ReceiveError("nothing is recorded there; check the folder in the URL, and the topic in it")
             return None
-        if wait != "busy":
+        if sleeps:
             subscriber.wait(LOOK_S)
 
 
