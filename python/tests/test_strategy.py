@@ -96,9 +96,14 @@ def test_a_recording_that_is_not_there_is_told(desk: Desk, tmp_path: Path) -> No
 
 
 def test_ctrl_c_ends_a_run(desk: Desk, log: Place) -> None:
-    with desk.open() as orders:
-        threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
-        tp.run(Taker(1, stops=True), ticks=log.url, topic=log.name, orders=orders)
+    class Waiting(Taker):
+        def on_other(self, event: tp.Message | tp.Foreign | tp.Gap, orders: tp.Orders) -> None:
+            # From here on it waits for ticks that never come.
+            threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
+
+    with tp.connect(log.url) as bus, bus.publisher(log.name) as publisher, desk.open() as orders:
+        publisher.publish(b"no tick", 200)
+        tp.run(Waiting(1, stops=True), ticks=log.url, topic=log.name, start="oldest", orders=orders)
         assert orders.connected
 
 
