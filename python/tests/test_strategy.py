@@ -1,7 +1,11 @@
 """Strategies: the same one live and on a recording, and how a run ends."""
 
+import hashlib
 import os
+import random
 import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -126,3 +130,47 @@ def test_what_a_strategy_raises_is_raised(desk: Desk, tmp_path: Path) -> None:
 def test_a_url_of_orders_needs_a_login() -> None:
     with pytest.raises(TypeError, match="need user=, password= and account="):
         tp.run(Taker(1, stops=True), ticks="shm://", orders="unix:///nowhere")
+
+
+def walk(folder: Path, *, ticks: int) -> str:
+    """A recording of prices that wander, the same each time."""
+    wander = random.Random(7)
+    bid = tp.units(61_800)
+    with tp.connect(f"file://{folder}") as bus, bus.publisher("ticks", "keep") as publisher:
+        for number in range(ticks):
+            bid += tp.units("0.1") * wander.randint(-4, 4)
+            tick = tp.TopOfBook(bid, 1, bid + tp.units("0.1"), 1, symbol=wander.choice((BTC, BTC, BTC, BTC + 1)))
+            publisher.publish(tick, stamp=1_000 + number)
+    return f"file://{folder}"
+
+
+def digest(journal: str) -> tuple[int, str]:
+    """How many orders a journal has, and the digest of all that their strategy has decided."""
+    decided = ("cause", "symbol", "account", "side", "quantity", "price", "order_type", "time_in_force")
+    orders = []
+    for line in journal.splitlines():
+        if "journal_new_order" in line:
+            fields = dict(field.split("=", 1) for field in line.split() if "=" in field)
+            orders.append(" ".join(fields[name] for name in decided))
+    return len(orders), hashlib.sha256("\n".join(orders).encode()).hexdigest()
+
+
+@pytest.mark.skipif("STRATEGY" not in os.environ, reason="STRATEGY names no program: crates/client/examples/strategy.rs")
+def test_python_and_rust_send_the_same_orders(tmp_path: Path) -> None:
+    example = Path(__file__).parents[2] / "examples/python/06_strategy.py"
+    url = walk(tmp_path / "ticks", ticks=3_000)
+    digests = []
+    for name, command in (("python", [sys.executable, str(example)]), ("rust", [os.environ["STRATEGY"]])):
+        (folder := tmp_path / name).mkdir()
+        desk = Desk(folder)
+        # All that comes is asked: nothing that a clock decides may come between.
+        desk.change("accounts.csv", "\n1,1000,", "\n1,,")
+        try:
+            desk.start("exchange")
+            desk.start("oms")
+            subprocess.run([*command, str(folder), url, "ticks"], check=True, timeout=60, capture_output=True)
+            digests.append(digest(desk.journal()))
+        finally:
+            desk.close()
+    [of_python, of_rust] = digests
+    assert of_python == of_rust and of_python[0] > 500, digests
