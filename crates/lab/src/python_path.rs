@@ -20,9 +20,7 @@ use tickpath_harness::{Lab, LabError};
 use tickpath_result::{Counts, Run};
 use tickpath_scratch::python::Python;
 use tickpath_scratch::redis::Server;
-
-/// What scripts import that tell of connections that were made again.
-pub(crate) const RECONNECTS: (&str, &str) = ("reconnects.py", include_str!("python/reconnects.py"));
+use tickpath_scratch::scripts::{Library, RECONNECTS};
 
 /// What a process of the path is told.
 #[derive(Debug, Serialize)]
@@ -83,9 +81,7 @@ pub fn run(
     run.params.set("wait", "block");
     run.params.set("cpus", vec![generator, system]);
     run.params.set("threads", format!("feed and venue on CPU {generator}; strategy on CPU {system}"));
-    run.software.client = Some("redis-py".to_owned());
-    run.software.client_version = python.version_of("redis").map(str::to_owned);
-    run.software.runtime = Some(python.runtime.clone());
+    Library::RedisPy.tell(python, &mut run);
     // All stamps are Python's, in nanoseconds.
     let ns = Calibration::nanoseconds();
     let hop = |samples: Vec<(u64, u64)>| Samples(samples).hop(&ns, &[]);
@@ -110,29 +106,4 @@ pub fn run(
         run.notes.push(format!("{} ticks and {} orders were lost", run.counts.lost, ticks.len() - arrived.len()));
     }
     Ok(run)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_connection_that_is_made_twice_was_lost_once() {
-        const USED: &str = "
-class Connection:
-    def on_connect(self):
-        pass
-
-first, second = Connection(), Connection()
-told = []
-for connection in (first, second, first):
-    connected(connection)
-    told.append(reconnects())
-print(told)
-";
-        let script = format!("{}{USED}", RECONNECTS.1);
-        let ran = std::process::Command::new("python3").args(["-I", "-c", &script]).output().expect("there is Python");
-        let (out, err) = (String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
-        assert_eq!(out.trim(), "[0, 0, 1]", "{err}");
-    }
 }
