@@ -100,8 +100,8 @@ pub enum PythonError {
     },
     /// An interpreter without our own package.
     #[error(
-        "{program} cannot import the package tickpath ({what}); run {program} -m pip install . in a checkout of Tickpath, or \
-         name an interpreter that has it with TICKPATH_PYTHON=PATH"
+        "{program} cannot import the package tickpath ({what}); run {program} -m pip install . in a checkout of Tickpath, \
+         or name an interpreter that has it with TICKPATH_PYTHON=PATH"
     )]
     NoTickpath {
         /// The interpreter.

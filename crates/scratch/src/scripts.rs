@@ -18,6 +18,14 @@ pub enum Library {
 }
 
 impl Library {
+    /// What results and the command line call a client of it.
+    pub const fn client(self) -> &'static str {
+        match self {
+            Self::Tickpath => "python",
+            Self::RedisPy => "redis-py",
+        }
+    }
+
     /// An interpreter that has it.
     pub fn python(self, lab: &Lab<'_>) -> Result<Python, LabError> {
         match self {

@@ -17,10 +17,10 @@ const BY_TICKPATH: (&str, &str) = ("pubsub_tickpath.py", include_str!("../python
 const BY_REDIS_PY: (&str, &str) = ("pubsub_redis_py.py", include_str!("../python/pubsub_redis_py.py"));
 
 pub(super) const PYTHON: Listed =
-    Listed { name: name(Library::Tickpath), has: |_| Ok(()), prepare: |lab| prepare(lab, Library::Tickpath) };
+    Listed { name: Library::Tickpath.client(), has: |_| Ok(()), prepare: |lab| prepare(lab, Library::Tickpath) };
 
 pub(super) const REDIS_PY: Listed = Listed {
-    name: name(Library::RedisPy),
+    name: Library::RedisPy.client(),
     has: |target| url(Library::RedisPy, target).map(|_| ()),
     prepare: |lab| prepare(lab, Library::RedisPy),
 };
@@ -48,19 +48,11 @@ fn prepare(lab: &Lab<'_>, library: Library) -> Result<Rc<dyn ForeignClient>, Lab
     Ok(Rc::new(Scripts { library, python: library.python(lab)? }))
 }
 
-/// What a client is called in results and on the command line.
-const fn name(library: Library) -> &'static str {
-    match library {
-        Library::Tickpath => "python",
-        Library::RedisPy => "redis-py",
-    }
-}
-
 /// A target as the library names it.
 fn url(library: Library, target: &str) -> Result<String, LabError> {
     match library {
         Library::Tickpath => Ok(target.to_owned()),
-        Library::RedisPy => channel_url(name(library), target),
+        Library::RedisPy => channel_url(library.client(), target),
     }
 }
 
@@ -83,7 +75,7 @@ impl Scripts {
 
 impl ForeignClient for Scripts {
     fn name(&self) -> &'static str {
-        name(self.library)
+        self.library.client()
     }
 
     fn waits(&self) -> bool {
