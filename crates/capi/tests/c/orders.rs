@@ -186,7 +186,7 @@ impl Session {
     /// The last thing that it says to a command.
     fn ask(&mut self, command: &str) -> Told {
         writeln!(self.commands, "{command}").unwrap_or_else(|e| panic!("{command}: {e}"));
-        let mut said = Vec::new();
+        let mut said: Vec<String> = Vec::new();
         loop {
             let mut line = String::new();
             let bytes = self.says.read_line(&mut line).expect("it says text");
