@@ -10,18 +10,23 @@ __all__ = [
     "Carried",
     "Foreign",
     "Gap",
+    "Journal",
     "Message",
     "Publisher",
     "Pulled",
     "Puller",
     "Pusher",
+    "Recording",
     "Subscriber",
+    "Table",
     "TopOfBook",
     "Trade",
     "bridge",
     "connect",
+    "journal",
     "now",
     "ns_between",
+    "recording",
 ]
 
 _Event: TypeAlias = TopOfBook | Trade | Message | Foreign | Gap
@@ -46,6 +51,8 @@ def bridge(
     capacity: int | None = None,
     max_age: float | None = None,
 ) -> Bridge: ...
+def recording(url: str, topic: str) -> Recording: ...
+def journal(folder: str | PathLike[str]) -> Journal: ...
 @final
 class Bridge:
     def wait(self, timeout: float | None = None) -> bool: ...
@@ -285,3 +292,32 @@ class Gap:
     def __reduce__(self) -> NoReturn: ...
     @property
     def missed(self) -> int | None: ...
+
+@final
+class Recording:
+    @property
+    def place(self) -> str: ...
+    @property
+    def tops_of_book(self) -> Table: ...
+    @property
+    def trades(self) -> Table: ...
+    @property
+    def messages(self) -> Table: ...
+    @property
+    def gaps(self) -> Table: ...
+
+@final
+class Journal:
+    @property
+    def place(self) -> str: ...
+    @property
+    def requests(self) -> Table: ...
+    @property
+    def reports(self) -> Table: ...
+    @property
+    def denials(self) -> Table: ...
+
+@final
+class Table:
+    def __arrow_c_schema__(self) -> object: ...
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...

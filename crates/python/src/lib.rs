@@ -7,20 +7,26 @@
 //!                     ├───pusher ────> Pusher ───── push, push_batch
 //!                     └───puller ────> Puller ───── for, pull, acknowledge ─> Pulled
 //!   bridge(url, url) ──> Bridge ───── wait, told, totals ─> Carried
+//!   recording(url, topic) ──> Recording ── tops_of_book, trades, messages, gaps ──┬─> Table ── __arrow_c_stream__
+//!   journal(folder) ────────> Journal ──── requests, reports, denials ────────────┘
 //! ```
-//! Each of these but the last is a `Handle`: it has one user at a time, can be closed, and is of no use
-//! behind a fork. A `Bridge` has a thread of its own, and threads may share it.
+//! A bus and what it opens are each a `Handle`: it has one user at a time, can be closed, and is of no use
+//! behind a fork. A `Bridge` has a thread of its own, and threads may share it. A `Table` opens its log whenever it is read.
 //! What may take time gives the interpreter to other threads meanwhile, and looks for signals; a task of an event loop has a
 //! thread wait for it (`Lookout`).
 
 mod bridge;
 mod bus;
 mod clock;
+mod column;
 mod error;
 mod event;
 mod handle;
+mod journal;
 mod lookout;
 mod queue;
+mod recording;
+mod table;
 mod topic;
 
 use pyo3::prelude::*;
@@ -36,7 +42,13 @@ mod _native {
     #[pymodule_export]
     use super::event::{Foreign, Gap, Message, TopOfBook, Trade};
     #[pymodule_export]
+    use super::journal::{Journal, open_journal};
+    #[pymodule_export]
     use super::queue::{Pulled, Puller, Pusher};
+    #[pymodule_export]
+    use super::recording::{Recording, open_recording};
+    #[pymodule_export]
+    use super::table::Table;
     #[pymodule_export]
     use super::topic::{Publisher, Subscriber};
 }
