@@ -17,6 +17,8 @@ __all__ = [
     "ReceiveError",
     "NotAcknowledged",
     "Gone",
+    "NotSent",
+    "SessionEnded",
     "Closed",
     "InUse",
     "Forked",
@@ -74,6 +76,17 @@ class NotAcknowledged(ReceiveError):
 
 class Gone(ReceiveError):
     """What a queue held is gone, or part of it. Told once; pulling goes on."""
+
+
+class NotSent(TickpathError):
+    """A request did not leave."""
+
+    may_pass: bool = False
+    """True if the same call can succeed later: the OMS is away, or does not keep up."""
+
+
+class SessionEnded(TickpathError):
+    """A session with an OMS is over, and does not come back by itself."""
 
 
 class Closed(TickpathError):

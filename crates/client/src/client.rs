@@ -167,6 +167,11 @@ impl Client {
 
     /// Ends the session in good order: what was sent gets a moment to leave.
     pub fn close(mut self) {
+        self.leave();
+    }
+
+    /// The same of a client that its owner still has: from here on it has ended.
+    pub fn leave(&mut self) {
         if let Link::Up(line) = std::mem::replace(&mut self.link, Link::Over(ClientError::Closed)) {
             line.close();
         }

@@ -231,7 +231,7 @@ pub fn max_age_ns(seconds: Option<f64>) -> PyResult<Option<u64>> {
 }
 
 /// One of several by its word on the command line.
-fn by_name<T: Copy>(what: &str, word: &str, all: &[T], name: fn(T) -> &'static str) -> PyResult<T> {
+pub fn by_name<T: Copy>(what: &str, word: &str, all: &[T], name: fn(T) -> &'static str) -> PyResult<T> {
     all.iter().copied().find(|&one| name(one) == word).ok_or_else(|| {
         let names: Vec<_> = all.iter().map(|&one| format!("'{}'", name(one))).collect();
         PyValueError::new_err(format!("'{word}' is no {what}; use one of {}", names.join(", ")))

@@ -4,6 +4,8 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
 use tickpath_bus::{BatchError, ConnectError, PublishError, ReceiveError};
+use tickpath_client::{ClientError, SendError};
+use tickpath_market::Request;
 
 /// A class of `tickpath.errors`.
 #[derive(Debug, Clone, Copy)]
@@ -28,6 +30,10 @@ pub enum Error {
     NotAcknowledged,
     /// What a queue held is gone.
     Gone,
+    /// A request did not leave.
+    NotSent,
+    /// A session with an OMS has ended for good.
+    SessionEnded,
     /// It is closed.
     Closed,
     /// Another thread uses it.
@@ -50,6 +56,8 @@ impl Error {
             Self::Receive => "ReceiveError",
             Self::NotAcknowledged => "NotAcknowledged",
             Self::Gone => "Gone",
+            Self::NotSent => "NotSent",
+            Self::SessionEnded => "SessionEnded",
             Self::Closed => "Closed",
             Self::InUse => "InUse",
             Self::Forked => "Forked",
@@ -127,4 +135,20 @@ pub fn receive_error(py: Python<'_>, error: &ReceiveError) -> PyErr {
         ReceiveError::Damaged(_) | ReceiveError::Other(_) => Error::Receive,
     };
     class.raise(py, &error.to_string())
+}
+
+/// Why a request did not leave.
+pub fn not_sent(py: Python<'_>, error: &SendError<Request>) -> PyErr {
+    let may_pass = matches!(error, SendError::Full(_) | SendError::Disconnected(_));
+    match may_pass.into_pyobject(py) {
+        Ok(may_pass) => {
+            Error::NotSent.raise_with(py, &error.to_string(), &[("may_pass", may_pass.to_owned().into_any())])
+        }
+        Err(never) => match never {},
+    }
+}
+
+/// Why a session is over.
+pub fn session_ended(py: Python<'_>, error: &ClientError) -> PyErr {
+    Error::SessionEnded.raise(py, &format!("{error}; open the orders again"))
 }

@@ -311,6 +311,28 @@ impl Gap {
     }
 }
 
+impl Gap {
+    /// Of so many.
+    pub fn of(missed: u64) -> Self {
+        Self { missed: Some(missed) }
+    }
+}
+
+/// The stamp of an event that caused something, or the one that is given.
+pub fn stamp_of(cause: &Bound<'_, PyAny>) -> PyResult<u64> {
+    if let Ok(tick) = cause.cast::<TopOfBook>() {
+        return Ok(tick.get().stamp);
+    }
+    if let Ok(trade) = cause.cast::<Trade>() {
+        return Ok(trade.get().stamp);
+    }
+    if let Ok(message) = cause.cast::<Message>() {
+        return Ok(message.get().stamp);
+    }
+    let sentence = "a cause is the TopOfBook, Trade or Message to which this is the answer, or its stamp";
+    cause.extract().map_err(|_| PyTypeError::new_err(sentence))
+}
+
 /// An event that is taken out, and is no object yet.
 #[derive(Debug)]
 pub enum Taken {

@@ -330,13 +330,7 @@ impl Subscriber {
     /// Waits until there is something, or `timeout` seconds are over; True if there is.
     #[pyo3(signature = (timeout = None))]
     fn wait(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<bool> {
-        let timeout = match timeout {
-            None => None,
-            Some(seconds) => Some(Duration::try_from_secs_f64(seconds).map_err(|_| {
-                PyValueError::new_err(format!("a timeout of {seconds} s is none; give seconds, 0 or more, or None"))
-            })?),
-        };
-        self.wait_within(py, timeout)
+        self.wait_within(py, timeout_of(timeout)?)
     }
 
     /// Copies ticks into an array of `tickpath.TOP_OF_BOOK`, or trades into one of `tickpath.TRADE`, as many as fit and are
@@ -435,6 +429,16 @@ impl Subscriber {
     fn __exit__(&self, py: Python<'_>, _raised: &Bound<'_, PyAny>) {
         self.handle.close(py);
     }
+}
+
+/// How long to wait, as Python says it; without end if that is not said.
+pub fn timeout_of(seconds: Option<f64>) -> PyResult<Option<Duration>> {
+    let read = |seconds| {
+        Duration::try_from_secs_f64(seconds).map_err(|_| {
+            PyValueError::new_err(format!("a timeout of {seconds} s is none; give seconds, 0 or more, or None"))
+        })
+    };
+    seconds.map(read).transpose()
 }
 
 /// What `async for` iterates over.

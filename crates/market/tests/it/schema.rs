@@ -52,7 +52,7 @@ fn every_field_lies_where_the_schema_says() {
         for (node, field) in elements(message, "field").zip(&layout.fields) {
             let place = format!("{}.{}", layout.name, field.name);
             let described_type = node.attribute("type").unwrap();
-            assert_eq!(node.attribute("name"), Some(field.name), "{place}");
+            assert_eq!(node.attribute("name"), Some(described_name(field.name)), "{place}");
             assert_eq!(number(node, "offset"), field.offset, "{place}");
             assert_eq!(type_size(root, described_type), field.size, "{place}");
             assert_eq!(field.offset, end, "{place} leaves a gap");
@@ -82,6 +82,17 @@ fn every_code_is_described() {
     check_codes(root, "TriggerDirection", TriggerDirection::ALL, TriggerDirection::code, TriggerDirection::from_code);
     check_codes(root, "TriggerJoin", TriggerJoin::ALL, TriggerJoin::code, TriggerJoin::from_code);
     assert_eq!(types(root).filter(|node| node.tag_name().name() == "enum").count(), 11, "an enum that no test knows");
+}
+
+/// A refusal may not know the side, and the second condition of a trigger may be none: there such codes are zero.
+#[test]
+fn zero_is_none_where_a_code_may_be_left_open() {
+    let document = Document::parse(SCHEMA).unwrap();
+    let root = document.root_element();
+    assert_eq!(number(type_named(root, "CodeOrNone"), "nullValue"), 0);
+    for name in ["Side", "TriggerPriceType", "TriggerDirection"] {
+        assert_eq!(type_named(root, name).attribute("encodingType"), Some("CodeOrNone"), "{name}");
+    }
 }
 
 #[test]
@@ -225,6 +236,11 @@ fn unfolded(message: Layout, first: Layout) -> Layout {
     Layout { fields: first.fields.into_iter().chain(message.fields.into_iter().skip(1)).collect(), ..message }
 }
 
+/// Generated Java calls the end of a message its `limit`, so no field can be called that there.
+fn described_name(name: &str) -> &str {
+    if name == "limit" { "risk_limit" } else { name }
+}
+
 fn field<M, F>(name: &'static str, offset: usize, _of: impl Fn(&M) -> &F) -> Field {
     let path = type_name::<F>();
     Field { name, offset, size: size_of::<F>(), type_name: path.rsplit("::").next().unwrap_or(path) }
@@ -258,13 +274,22 @@ fn check_codes<T: Copy + Debug>(
         let is_described = described.iter().any(|(_, code)| *code == byte);
         assert_eq!(from_code(byte).is_some(), is_described, "{name} {byte}");
     }
+    // What a tool takes for none must be no code; that of the bare type is its greatest value.
+    let none = match type_named(root, name).attribute("encodingType").unwrap() {
+        "uint8" => u8::MAX,
+        named => number(type_named(root, named), "nullValue") as u8,
+    };
+    assert!(from_code(none).is_none(), "{name}: none is {none}, which is a code");
 }
 
 fn type_size(root: Node<'_, '_>, name: &str) -> usize {
     let node = type_named(root, name);
     match node.tag_name().name() {
         "type" => simple_size(node),
-        "enum" => primitive_size(node.attribute("encodingType").unwrap()),
+        "enum" => match node.attribute("encodingType").unwrap() {
+            "uint8" => 1,
+            named => type_size(root, named),
+        },
         "composite" => node.children().filter(|part| part.is_element()).map(|part| part_size(root, part)).sum(),
         other => panic!("{name} is a <{other}>; the schema uses type, enum and composite only"),
     }

@@ -9,9 +9,13 @@ fn the_package_does_what_its_tests_say() {
     let test = std::env::current_exe().expect("a test has a path");
     let library = test.with_file_name("lib_native.so");
     let mut tests = Command::new(repository.join("scripts/pytest"));
-    // Cargo builds the command with the workspace's tests; where it is not there, the lab measures nothing.
-    if let Some(command) = test.ancestors().nth(2).map(|built| built.join("tickpath")).filter(|path| path.exists()) {
-        tests.env("TICKPATH", command);
+    // Cargo builds these with the workspace's tests; what is not there is left out.
+    let built = test.ancestors().nth(2).expect("it lies in deps");
+    for (name, program) in [("TICKPATH", "tickpath"), ("STRATEGY", "examples/strategy")] {
+        let program = built.join(program);
+        if program.exists() {
+            tests.env(name, program);
+        }
     }
     let ended = tests.arg(&library).output().expect("scripts/pytest can be run");
     let said = [ended.stdout, ended.stderr].map(|said| String::from_utf8_lossy(&said).into_owned()).concat();

@@ -1,0 +1,343 @@
+//! Messages of every kind with values drawn at random, extremes among them, and what a codec should say of each.
+
+use std::fmt::{Debug, Display, Write as _};
+
+use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
+use tickpath_market::{
+    CancelOrder, Condition, ConditionalOrder, ExecType, ExecutionReport, Kind, ManualOrderIndicator, MassCancel,
+    MassCancelType, NewOrder, OrdStatus, OrderDenied, OrderType, PositionEffect, Price, Quantity, ReplaceConditional,
+    ReplaceOrder, SCALE, Side, StatusRequest, TimeInForce, TopOfBook, Trade, Trigger, TriggerDirection, TriggerJoin,
+    TriggerPriceType,
+};
+use zerocopy::{FromBytes, IntoBytes};
+
+/// Messages of a kind.
+const ROUNDS: usize = 200;
+
+/// The first messages of a kind hold one of these throughout: zeros, the nulls of unsigned and signed numbers, the greatest
+/// signed one, and one.
+const EXTREMES: [u64; 5] = [0, u64::MAX, 1 << 63, (1 << 63) - 1, 1];
+
+/// The code of none, where zero is one of the codes; and where the schema says that it is zero.
+const NULL: u8 = 255;
+const ZERO: u8 = 0;
+
+/// What the schema says of itself.
+const SCHEMA_ID: u16 = 1;
+const SCHEMA_VERSION: u16 = 0;
+
+/// A message behind SBE's header, and the line that tells it.
+pub struct Sent {
+    pub bytes: Vec<u8>,
+    pub line: String,
+}
+
+pub fn of_every_kind() -> Vec<Sent> {
+    let mut dice = Dice { runner: TestRunner::default(), extreme: None };
+    let mut all = Vec::with_capacity(ROUNDS * Kind::ALL.len());
+    for round in 0..ROUNDS {
+        dice.extreme = EXTREMES.get(round).copied();
+        all.extend(Kind::ALL.iter().map(|&kind| drawn(kind, &mut dice)));
+    }
+    all
+}
+
+/// The match has no wildcard, so a new message does not compile until it stands here.
+fn drawn(kind: Kind, dice: &mut Dice) -> Sent {
+    match kind {
+        Kind::TopOfBook => top_of_book(dice),
+        Kind::Trade => trade(dice),
+        Kind::NewOrder => {
+            let m = dice.order();
+            order(Line::of(kind), &m).ends(m.as_bytes())
+        }
+        Kind::CancelOrder => cancel_order(dice),
+        Kind::ReplaceOrder => replace_order(dice),
+        Kind::StatusRequest => status_request(dice),
+        Kind::MassCancel => mass_cancel(dice),
+        Kind::ConditionalOrder => {
+            let m = ConditionalOrder { order: dice.order(), trigger: dice.trigger() };
+            trigger(order(Line::of(kind), &m.order), &m.trigger).ends(m.as_bytes())
+        }
+        Kind::ReplaceConditional => replace_conditional(dice),
+        Kind::ExecutionReport => execution_report(dice),
+        Kind::OrderDenied => order_denied(dice),
+    }
+}
+
+fn top_of_book(dice: &mut Dice) -> Sent {
+    let m: TopOfBook = dice.message();
+    Line::of(Kind::TopOfBook)
+        .price("bid", m.bid)
+        .quantity("bid_quantity", m.bid_quantity)
+        .price("ask", m.ask)
+        .quantity("ask_quantity", m.ask_quantity)
+        .number("event_ns", m.event_ns)
+        .number("symbol", m.symbol)
+        .bytes("reserved", &m.reserved.to_le_bytes())
+        .ends(m.as_bytes())
+}
+
+fn trade(dice: &mut Dice) -> Sent {
+    let m = Trade { aggressor: dice.code(Side::ALL, Side::code, ZERO), ..dice.message() };
+    Line::of(Kind::Trade)
+        .price("price", m.price)
+        .quantity("quantity", m.quantity)
+        .number("trade_id", m.trade_id)
+        .number("event_ns", m.event_ns)
+        .number("symbol", m.symbol)
+        .code("aggressor", Side::from_code(m.aggressor))
+        .bytes("reserved", &m.reserved)
+        .ends(m.as_bytes())
+}
+
+fn cancel_order(dice: &mut Dice) -> Sent {
+    let m: CancelOrder = dice.message();
+    Line::of(Kind::CancelOrder)
+        .number("client_order_id", m.client_order_id)
+        .number("original", m.original)
+        .number("cause", m.cause)
+        .number("symbol", m.symbol)
+        .number("account", m.account)
+        .number("order_id", m.order_id)
+        .ends(m.as_bytes())
+}
+
+fn replace_order(dice: &mut Dice) -> Sent {
+    let m: ReplaceOrder = dice.message();
+    Line::of(Kind::ReplaceOrder)
+        .number("client_order_id", m.client_order_id)
+        .number("original", m.original)
+        .price("price", m.price)
+        .quantity("quantity", m.quantity)
+        .number("cause", m.cause)
+        .number("symbol", m.symbol)
+        .number("account", m.account)
+        .bytes("reserved", &m.reserved)
+        .ends(m.as_bytes())
+}
+
+fn status_request(dice: &mut Dice) -> Sent {
+    let m: StatusRequest = dice.message();
+    Line::of(Kind::StatusRequest)
+        .number("client_order_id", m.client_order_id)
+        .number("original", m.original)
+        .number("cause", m.cause)
+        .number("symbol", m.symbol)
+        .number("account", m.account)
+        .bytes("reserved", &m.reserved)
+        .ends(m.as_bytes())
+}
+
+fn mass_cancel(dice: &mut Dice) -> Sent {
+    let cancel_type = dice.code(MassCancelType::ALL, MassCancelType::code, NULL);
+    let m = MassCancel { cancel_type, ..dice.message() };
+    Line::of(Kind::MassCancel)
+        .number("client_order_id", m.client_order_id)
+        .number("cause", m.cause)
+        .number("symbol", m.symbol)
+        .number("account", m.account)
+        .code("cancel_type", MassCancelType::from_code(m.cancel_type))
+        .bytes("reserved", &m.reserved)
+        .ends(m.as_bytes())
+}
+
+fn replace_conditional(dice: &mut Dice) -> Sent {
+    let m = ReplaceConditional { trigger: dice.trigger(), ..dice.message() };
+    let line = Line::of(Kind::ReplaceConditional)
+        .number("client_order_id", m.client_order_id)
+        .number("original", m.original)
+        .price("price", m.price)
+        .quantity("quantity", m.quantity)
+        .number("cause", m.cause)
+        .number("symbol", m.symbol)
+        .number("account", m.account);
+    trigger(line, &m.trigger).ends(m.as_bytes())
+}
+
+fn execution_report(dice: &mut Dice) -> Sent {
+    let m = ExecutionReport {
+        exec_type: dice.code(ExecType::ALL, ExecType::code, NULL),
+        status: dice.code(OrdStatus::ALL, OrdStatus::code, NULL),
+        side: dice.code(Side::ALL, Side::code, ZERO),
+        manual: dice.code(ManualOrderIndicator::ALL, ManualOrderIndicator::code, NULL),
+        ..dice.message()
+    };
+    Line::of(Kind::ExecutionReport)
+        .number("order_id", m.order_id)
+        .number("client_order_id", m.client_order_id)
+        .number("venue_order_id", m.venue_order_id)
+        .number("exec_id", m.exec_id)
+        .number("venue_sequence", m.venue_sequence)
+        .price("last_price", m.last_price)
+        .quantity("last_quantity", m.last_quantity)
+        .quantity("cumulative_quantity", m.cumulative_quantity)
+        .quantity("leaves_quantity", m.leaves_quantity)
+        .price("price", m.price)
+        .number("venue_stamp", m.venue_stamp)
+        .number("symbol", m.symbol)
+        .number("account", m.account)
+        .number("reason", m.reason)
+        .number("venue", m.venue)
+        .code("exec_type", ExecType::from_code(m.exec_type))
+        .code("status", OrdStatus::from_code(m.status))
+        .code("side", Side::from_code(m.side))
+        .code("manual", ManualOrderIndicator::from_code(m.manual))
+        .ends(m.as_bytes())
+}
+
+fn order_denied(dice: &mut Dice) -> Sent {
+    let m: OrderDenied = dice.message();
+    Line::of(Kind::OrderDenied)
+        .number("order_id", m.order_id)
+        .number("client_order_id", m.client_order_id)
+        .int128("risk_limit", m.limit)
+        .int128("value", m.value)
+        .number("account", m.account)
+        .number("code", m.code)
+        .bytes("reserved", &m.reserved.to_le_bytes())
+        .ends(m.as_bytes())
+}
+
+fn order(line: Line, m: &NewOrder) -> Line {
+    line.number("client_order_id", m.client_order_id)
+        .price("price", m.price)
+        .quantity("quantity", m.quantity)
+        .number("cause", m.cause)
+        .number("symbol", m.symbol)
+        .number("account", m.account)
+        .code("side", Side::from_code(m.side))
+        .code("order_type", OrderType::from_code(m.order_type))
+        .code("time_in_force", TimeInForce::from_code(m.time_in_force))
+        .code("position_effect", PositionEffect::from_code(m.position_effect))
+        .bytes("reserved", &m.reserved)
+}
+
+fn trigger(line: Line, m: &Trigger) -> Line {
+    condition(condition(line, "first", &m.first), "second", &m.second)
+        .code("join", TriggerJoin::from_code(m.join))
+        .bytes("trigger", &m.reserved)
+}
+
+fn condition(line: Line, name: &str, m: &Condition) -> Line {
+    line.price(&format!("{name}.price"), m.price)
+        .number(&format!("{name}.symbol"), m.symbol)
+        .code(&format!("{name}.price_type"), TriggerPriceType::from_code(m.price_type))
+        .code(&format!("{name}.direction"), TriggerDirection::from_code(m.direction))
+        .bytes(name, &m.reserved)
+}
+
+/// What the values come from.
+struct Dice {
+    runner: TestRunner,
+    /// All numbers, if it is given.
+    extreme: Option<u64>,
+}
+
+impl Dice {
+    /// Any bytes are one, but for its codes.
+    fn message<M: FromBytes + IntoBytes>(&mut self) -> M {
+        let mut message = M::new_zeroed();
+        for chunk in message.as_mut_bytes().chunks_mut(8) {
+            chunk.copy_from_slice(&self.word().to_le_bytes()[..chunk.len()]);
+        }
+        message
+    }
+
+    fn order(&mut self) -> NewOrder {
+        NewOrder {
+            side: self.code(Side::ALL, Side::code, ZERO),
+            order_type: self.code(OrderType::ALL, OrderType::code, NULL),
+            time_in_force: self.code(TimeInForce::ALL, TimeInForce::code, NULL),
+            position_effect: self.code(PositionEffect::ALL, PositionEffect::code, NULL),
+            ..self.message()
+        }
+    }
+
+    fn trigger(&mut self) -> Trigger {
+        let (first, second) = (self.condition(), self.condition());
+        let join = self.code(TriggerJoin::ALL, TriggerJoin::code, NULL);
+        Trigger { first, second, join, ..self.message() }
+    }
+
+    fn condition(&mut self) -> Condition {
+        Condition {
+            price_type: self.code(TriggerPriceType::ALL, TriggerPriceType::code, ZERO),
+            direction: self.code(TriggerDirection::ALL, TriggerDirection::code, ZERO),
+            ..self.message()
+        }
+    }
+
+    /// One of the codes, or none.
+    fn code<C: Copy>(&mut self, all: &[C], code: fn(C) -> u8, none: u8) -> u8 {
+        let place = self.draw(&(0..=all.len()));
+        all.get(place).map_or(none, |&one| code(one))
+    }
+
+    fn word(&mut self) -> u64 {
+        let words = prop_oneof![prop::sample::select(EXTREMES.to_vec()), any::<u64>()];
+        self.extreme.unwrap_or_else(|| self.draw(&words))
+    }
+
+    fn draw<S: Strategy>(&mut self, from: &S) -> S::Value {
+        from.new_tree(&mut self.runner).expect("it refuses no value").current()
+    }
+}
+
+/// What a codec should say of a message.
+struct Line {
+    kind: Kind,
+    text: String,
+}
+
+impl Line {
+    fn of(kind: Kind) -> Self {
+        Self { kind, text: format!("{kind:?}") }
+    }
+
+    fn number(mut self, name: &str, value: impl Display) -> Self {
+        let _ = write!(self.text, " {name}={value}");
+        self
+    }
+
+    fn price(self, name: &str, value: Price) -> Self {
+        self.number(name, format_args!("{}e-{}", value.0, SCALE.ilog10()))
+    }
+
+    fn quantity(self, name: &str, value: Quantity) -> Self {
+        self.number(name, format_args!("{}e-{}", value.0, SCALE.ilog10()))
+    }
+
+    /// The upper half, signed, then the lower one.
+    fn int128(self, name: &str, value: [u8; 16]) -> Self {
+        let value = i128::from_le_bytes(value);
+        self.number(name, format_args!("{}:{}", (value >> 64) as i64, value as u64))
+    }
+
+    fn code(self, name: &str, value: Option<impl Debug>) -> Self {
+        match value {
+            Some(value) => self.number(name, format_args!("{value:?}")),
+            None => self.number(name, "none"),
+        }
+    }
+
+    fn bytes(self, name: &str, value: &[u8]) -> Self {
+        self.number(name, hex(value))
+    }
+
+    /// The line's end: the bytes as they should come back.
+    fn ends(mut self, block: &[u8]) -> Sent {
+        let length = u16::try_from(block.len()).expect("a message is short");
+        let header = [length, u16::from(self.kind.code()), SCHEMA_ID, SCHEMA_VERSION];
+        let mut bytes: Vec<u8> = header.iter().flat_map(|number| number.to_le_bytes()).collect();
+        bytes.extend_from_slice(block);
+        let _ = write!(self.text, " {}", hex(&bytes));
+        Sent { bytes, line: self.text }
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,414 @@
+//! `orders(url, user, password, account=…)`: a session with an OMS.
+//!
+//! ```text
+//!   orders() ── logs on ──> Orders ── submit, cancel, replace ──> a request's id, at once; it never waits
+//!                             └────── for, poll, wait ──────────> Report | Gap | NotTaken | Notice
+//! ```
+//! `Orders` is a [`Handle`] of a [`tickpath_client::Client`], which keeps the session over losses of its connection: nothing
+//! runs in the background, so whoever holds one polls or waits more often than its heartbeat time. A request carries the
+//! stamp of the event that caused it, and T0 is taken when it is handed over: the OMS's journal has all hops of it. Denials
+//! of the OMS are reports with a `denial`; what a venue refuses has none.
+//!
+//! Not here: orders with triggers, mass cancels, questions and an admin's words, drop copies, and waiting on an event loop.
+
+use std::collections::{HashMap, VecDeque};
+use std::time::Duration;
+
+use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyList;
+use tickpath_client::{Client, ClientError, Config, Event, SendError, Since};
+use tickpath_clock::{Clock, HostClock, utc_ns};
+use tickpath_market::{
+    AccountId, CancelOrder, ClientOrderId, NewOrder, OrderType, Price, Quantity, ReplaceOrder, Request, Side, SymbolId,
+    TimeInForce,
+};
+
+use crate::bus::by_name;
+use crate::error::{Error, not_sent, session_ended};
+use crate::event::stamp_of;
+use crate::handle::Handle;
+use crate::report::Told;
+use crate::topic::timeout_of;
+
+/// How long one turn of a wait may take: so late is a signal seen that comes between two looks, or another thread's `close`.
+const TURN_NS: u64 = 100_000_000;
+
+/// The most events of one call.
+const MOST: usize = 1 << 16;
+
+/// Logs on to an OMS: unix:///PATH, shm+unix:///PATH, tcp://HOST:PORT or tls://HOST:PORT?ca=FILE. Orders are for `account`; a
+/// symbol goes by its number in the OMS's instruments.csv, or by a name in `symbols`. Reports begin with what is new ('now') or
+/// with the first of the day ('start'). `heartbeat` and `connect_timeout` are seconds; requests get ids from `first_id` on, which
+/// must be new in this session today: it is made of the time if it is not given.
+#[pyfunction]
+#[pyo3(name = "orders", signature = (url, user, password, *, account, session = None, since = "now", symbols = None, heartbeat = None, connect_timeout = 5.0, first_id = None), text_signature = "(url, user, password, *, account, session=None, since='now', symbols=None, heartbeat=None, connect_timeout=5.0, first_id=None)")]
+#[allow(clippy::too_many_arguments, reason = "each is a keyword in Python")]
+pub fn open_orders(
+    py: Python<'_>,
+    url: &str,
+    user: &str,
+    password: &str,
+    account: u32,
+    session: Option<u16>,
+    since: &str,
+    symbols: Option<HashMap<String, u32>>,
+    heartbeat: Option<f64>,
+    connect_timeout: f64,
+    first_id: Option<u64>,
+) -> PyResult<Orders> {
+    let clock = HostClock::get().map_err(|e| Error::Connect.raise(py, &e.to_string()))?;
+    let first_id = first_id.unwrap_or_else(utc_ns);
+    if first_id == 0 {
+        return Err(PyValueError::new_err("0 is no id of a request; give a first_id of 1 or more"));
+    }
+    let config = Config {
+        session,
+        since: by_name("since", since, &[Since::Now, Since::Start], since_word)?,
+        heartbeat_ms: heartbeat.map_or(Ok(0), |seconds| milliseconds("heartbeat", seconds))?,
+        connect_timeout_ms: milliseconds("connect_timeout", connect_timeout)?,
+        ..Config::new(url, user, password)
+    };
+    let connected = py.detach(move || Client::connect(config));
+    let client = connected.map_err(|e| Error::Connect.raise(py, &e.to_string()))?;
+    let session = Session { client, waiting: VecDeque::new(), live_from: 0, next_id: first_id };
+    let symbols = symbols.unwrap_or_default().into_iter().map(|(name, number)| (name, SymbolId(number))).collect();
+    Ok(Orders { handle: Handle::new("session", session), clock, account: AccountId(account), symbols })
+}
+
+/// A session with an OMS, for one account. Poll or wait more often than its heartbeat time. Use it in a `with` block, or
+/// close it: what works at a venue goes on working.
+#[pyclass(frozen, module = "tickpath")]
+pub struct Orders {
+    handle: Handle<Session>,
+    clock: HostClock,
+    account: AccountId,
+    symbols: HashMap<String, SymbolId>,
+}
+
+struct Session {
+    client: Client,
+    /// What was told, and is not handed over.
+    waiting: VecDeque<Told>,
+    /// From this number on reports are live.
+    live_from: u64,
+    /// Of the next request.
+    next_id: u64,
+}
+
+impl Session {
+    /// Sends a request, and gives its id.
+    fn send(&mut self, request: impl FnOnce(ClientOrderId) -> Request) -> Result<u64, SendError<Request>> {
+        let id = self.next_id;
+        self.client.send(&request(ClientOrderId(id)))?;
+        self.next_id = id.wrapping_add(1).max(1);
+        Ok(id)
+    }
+
+    /// Hears once what there is; says how much it was.
+    fn hear(&mut self) -> Result<usize, ClientError> {
+        let Self { client, waiting, live_from, .. } = self;
+        client.poll(|event| {
+            if let Event::Connected(welcome) = &event {
+                *live_from = welcome.live_report;
+            }
+            waiting.extend(Told::of(event, *live_from));
+        })
+    }
+
+    /// Takes out up to so many events. It hears each time, for that keeps the session alive; why it is over is told behind
+    /// all that came.
+    fn take(&mut self, limit: usize) -> Result<Vec<Told>, ClientError> {
+        while self.waiting.len() < MOST {
+            match self.hear() {
+                Err(why) if self.waiting.is_empty() => return Err(why),
+                Err(_) | Ok(0) => break,
+                Ok(_) if self.waiting.len() >= limit => break,
+                Ok(_) => {}
+            }
+        }
+        let count = limit.min(self.waiting.len());
+        Ok(self.waiting.drain(..count).collect())
+    }
+
+    /// Takes back what was not handed over.
+    fn take_back(&mut self, taken: Vec<Told>) {
+        taken.into_iter().rev().for_each(|told| self.waiting.push_front(told));
+    }
+
+    /// Waits for an event until the turn is over; true when one waits.
+    fn look_out(&mut self, left_ns: u64) -> Result<bool, ClientError> {
+        if self.waiting.is_empty() {
+            self.hear()?;
+        }
+        if self.waiting.is_empty() {
+            self.client.wait(left_ns.min(TURN_NS));
+            self.hear()?;
+        }
+        Ok(!self.waiting.is_empty())
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.client.leave();
+    }
+}
+
+impl Orders {
+    /// Sends a request; the interpreter is kept, for it never waits.
+    fn send(&self, py: Python<'_>, request: impl FnOnce(ClientOrderId) -> Request + Send) -> PyResult<u64> {
+        self.handle.with(py, |session| session.send(request))?.map_err(|e| not_sent(py, &e))
+    }
+
+    fn symbol(&self, given: GivenSymbol) -> PyResult<SymbolId> {
+        match given {
+            GivenSymbol::Number(number) => Ok(SymbolId(number)),
+            GivenSymbol::Name(name) => self.symbols.get(&name).copied().ok_or_else(|| {
+                PyValueError::new_err(format!(
+                    "'{name}' is none of the symbols that were given; give its number, or to tickpath.orders \
+                     symbols=tickpath.instruments('instruments.csv')"
+                ))
+            }),
+        }
+    }
+
+    /// Takes up to so many events out, as objects. Those that cannot be made wait for the next call with all the others.
+    fn take(&self, py: Python<'_>, limit: usize) -> PyResult<Vec<Py<PyAny>>> {
+        // Before anything is taken that a signal could cost.
+        py.check_signals()?;
+        let taken = self.handle.with(py, |session| session.take(limit))?.map_err(|e| session_ended(py, &e))?;
+        let made: PyResult<Vec<_>> = taken.iter().map(|told| told.object(py)).collect();
+        if made.is_err() {
+            self.handle.with(py, |session| session.take_back(taken))?;
+        }
+        made
+    }
+
+    /// Waits until an event waits to be handed over, or the time is over, which has no end if there is none.
+    fn wait_within(&self, py: Python<'_>, timeout: Option<Duration>) -> PyResult<bool> {
+        let (clock, begun) = (self.clock, self.clock.ticks());
+        let left_ns = || match timeout {
+            None => u64::MAX,
+            Some(timeout) => {
+                let passed = clock.ns_between(begun, clock.ticks()).max(0) as u64;
+                u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX).saturating_sub(passed)
+            }
+        };
+        let turn = |session: &mut Session| match session.look_out(left_ns()) {
+            Ok(false) => None,
+            Ok(true) => Some(Ok(())),
+            Err(e) => Some(Err(e)),
+        };
+        match self.handle.wait(py, || left_ns() == 0, turn)? {
+            None => Ok(false),
+            Some(waited) => waited.map(|()| true).map_err(|e| session_ended(py, &e)),
+        }
+    }
+}
+
+#[pymethods]
+impl Orders {
+    /// Sends a new order, and gives the id by which `cancel` and `replace` know it. A 'limit' has a price, a 'market' order
+    /// None; it works for the 'day', 'gtc', 'ioc' or 'fok'. `cause` is the event to which it is the answer.
+    #[pyo3(signature = (symbol, side, price, quantity, *, order_type = "limit", time_in_force = "day", cause = None), text_signature = "(self, symbol, side, price, quantity, *, order_type='limit', time_in_force='day', cause=None)")]
+    #[allow(clippy::too_many_arguments, reason = "each is an argument in Python")]
+    fn submit(
+        &self,
+        py: Python<'_>,
+        symbol: GivenSymbol,
+        side: u8,
+        price: Option<Units>,
+        quantity: Units,
+        order_type: &str,
+        time_in_force: &str,
+        cause: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<u64> {
+        let side = Side::from_code(side)
+            .ok_or_else(|| PyValueError::new_err(format!("{side} is no side; give tickpath.BUY or SELL")))?;
+        let order_type = by_name("order_type", order_type, OrderType::ALL, order_type_word)?;
+        let time_in_force = by_name("time_in_force", time_in_force, TimeInForce::ALL, time_in_force_word)?;
+        let price = match (order_type, price) {
+            (OrderType::Limit, Some(price)) => Price(price.0),
+            (OrderType::Market, None) => Price::ZERO,
+            (OrderType::Limit, None) => {
+                return Err(PyValueError::new_err("a limit order has a price; give one, or order_type='market'"));
+            }
+            (OrderType::Market, Some(_)) => {
+                return Err(PyValueError::new_err("a market order has no price; give None, or order_type='limit'"));
+            }
+        };
+        let order = NewOrder {
+            price,
+            quantity: Quantity(quantity.0),
+            cause: cause_of(cause)?,
+            symbol: self.symbol(symbol)?,
+            account: self.account,
+            side: side.code(),
+            order_type: order_type.code(),
+            time_in_force: time_in_force.code(),
+            ..NewOrder::default()
+        };
+        self.send(py, |client_order_id| Request::New(NewOrder { client_order_id, ..order }))
+    }
+
+    /// Asks to cancel an order, by the id that `submit` gave; gives the id of this request.
+    #[pyo3(signature = (id, *, cause = None))]
+    fn cancel(&self, py: Python<'_>, id: u64, cause: Option<&Bound<'_, PyAny>>) -> PyResult<u64> {
+        let (original, cause) = (ClientOrderId(id), cause_of(cause)?);
+        let cancel = CancelOrder { original, cause, account: self.account, ..CancelOrder::default() };
+        self.send(py, |client_order_id| Request::Cancel(CancelOrder { client_order_id, ..cancel }))
+    }
+
+    /// Asks for another price and total quantity of an order, what is filled included, by the id that `submit` gave; gives
+    /// the id of this request.
+    #[pyo3(signature = (id, *, price, quantity, cause = None))]
+    fn replace(
+        &self,
+        py: Python<'_>,
+        id: u64,
+        price: Units,
+        quantity: Units,
+        cause: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<u64> {
+        let replace = ReplaceOrder {
+            original: ClientOrderId(id),
+            price: Price(price.0),
+            quantity: Quantity(quantity.0),
+            cause: cause_of(cause)?,
+            account: self.account,
+            ..ReplaceOrder::default()
+        };
+        self.send(py, |client_order_id| Request::Replace(ReplaceOrder { client_order_id, ..replace }))
+    }
+
+    fn __iter__(this: Py<Self>) -> Py<Self> {
+        this
+    }
+
+    /// The next event, as soon as there is one.
+    fn __next__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        loop {
+            if let Some(event) = self.take(py, 1)?.pop() {
+                return Ok(event);
+            }
+            self.wait_within(py, None)?;
+        }
+    }
+
+    /// Up to `max` events that are there; never waits.
+    #[pyo3(signature = (max = 64))]
+    fn poll<'py>(&self, py: Python<'py>, max: usize) -> PyResult<Bound<'py, PyList>> {
+        PyList::new(py, self.take(py, max.min(MOST))?)
+    }
+
+    /// Waits until there is something, or `timeout` seconds are over; True if there is.
+    #[pyo3(signature = (timeout = None))]
+    fn wait(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<bool> {
+        self.wait_within(py, timeout_of(timeout)?)
+    }
+
+    /// Which of the user's sessions it is.
+    #[getter]
+    fn session(&self, py: Python<'_>) -> PyResult<u16> {
+        self.handle.with(py, |session| session.client.welcome().session)
+    }
+
+    /// True while requests can be sent.
+    #[getter]
+    fn connected(&self, py: Python<'_>) -> PyResult<bool> {
+        self.handle.with(py, |session| session.client.is_connected())
+    }
+
+    /// After so many seconds without a poll the OMS takes it for gone.
+    #[getter]
+    fn heartbeat(&self, py: Python<'_>) -> PyResult<f64> {
+        self.handle.with(py, |session| f64::from(session.client.welcome().heartbeat_ms) / 1e3)
+    }
+
+    /// Closes it; a second time does nothing.
+    fn close(&self, py: Python<'_>) {
+        self.handle.close(py);
+    }
+
+    fn __enter__(this: Py<Self>) -> Py<Self> {
+        this
+    }
+
+    #[pyo3(signature = (*_raised))]
+    fn __exit__(&self, py: Python<'_>, _raised: &Bound<'_, PyAny>) {
+        self.handle.close(py);
+    }
+}
+
+/// A symbol, as Python names it.
+pub enum GivenSymbol {
+    Number(u32),
+    Name(String),
+}
+
+impl<'a, 'py> FromPyObject<'a, 'py> for GivenSymbol {
+    type Error = PyErr;
+
+    fn extract(given: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        if let Ok(name) = given.extract::<String>() {
+            return Ok(Self::Name(name));
+        }
+        let sentence = "a symbol is its number in the OMS's instruments.csv, as a tick's symbol is, or its name";
+        given.extract::<u32>().map(Self::Number).map_err(|_| PyTypeError::new_err(sentence))
+    }
+}
+
+/// A price or a quantity, as Python gives it.
+pub struct Units(i64);
+
+impl<'a, 'py> FromPyObject<'a, 'py> for Units {
+    type Error = PyErr;
+
+    fn extract(given: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        given.extract::<i64>().map(Self).map_err(|e| {
+            if e.is_instance_of::<PyOverflowError>(given.py()) {
+                return e;
+            }
+            PyTypeError::new_err(
+                "it is a whole number of 10⁻⁸: tickpath.units('61800.25') makes one of a Decimal or text",
+            )
+        })
+    }
+}
+
+fn cause_of(cause: Option<&Bound<'_, PyAny>>) -> PyResult<u64> {
+    cause.map_or(Ok(0), stamp_of)
+}
+
+fn since_word(since: Since) -> &'static str {
+    match since {
+        Since::Start => "start",
+        Since::Now | Since::Report { .. } => "now",
+    }
+}
+
+fn order_type_word(order_type: OrderType) -> &'static str {
+    match order_type {
+        OrderType::Limit => "limit",
+        OrderType::Market => "market",
+    }
+}
+
+fn time_in_force_word(time_in_force: TimeInForce) -> &'static str {
+    match time_in_force {
+        TimeInForce::Day => "day",
+        TimeInForce::GoodTillCancel => "gtc",
+        TimeInForce::ImmediateOrCancel => "ioc",
+        TimeInForce::FillOrKill => "fok",
+    }
+}
+
+/// So many seconds; a day at most.
+fn milliseconds(what: &str, seconds: f64) -> PyResult<u32> {
+    if (0.001..=86_400.0).contains(&seconds) {
+        Ok((seconds * 1e3) as u32)
+    } else {
+        Err(PyValueError::new_err(format!("a {what} of {seconds} s is none; give 0.001 to 86400 seconds")))
+    }
+}

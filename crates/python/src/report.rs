@@ -1,0 +1,295 @@
+//! What an OMS tells a session, as small frozen objects. Prices and quantities are whole numbers of 10⁻⁸.
+
+use pyo3::prelude::*;
+use tickpath_client::Event;
+use tickpath_market::{
+    ExecType, ExecutionReport, ManualOrderIndicator, OrdStatus, OrderDenied, Price, Quantity, Request,
+};
+use tickpath_risk as risk;
+
+use crate::event::Gap;
+
+/// What became of an order, or of a request. Of a denial the fields above `exec_type` and `account` say something, and no
+/// other: an order that it was to change goes on as it was.
+#[pyclass(frozen, get_all, eq, hash, module = "tickpath")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Report {
+    /// Its number in the session.
+    number: u64,
+    /// When the OMS sent it, in ticks of its host's clock.
+    stamp: u64,
+    /// False if it is of the past: it was said while this client did not listen.
+    live: bool,
+    /// Why the OMS has denied the request; None of all that is no denial.
+    denial: Option<Denial>,
+    /// The OMS's id of the order.
+    order_id: u64,
+    /// The id of the request that it answers; 0 if it answers none.
+    client_order_id: u64,
+    /// What it tells.
+    exec_type: &'static str,
+    /// How the order stands now; None of a denial.
+    status: Option<&'static str>,
+    symbol: u32,
+    account: u32,
+    side: u8,
+    /// The limit after this.
+    price: i64,
+    /// Of this fill; 0 if it is none.
+    last_price: i64,
+    last_quantity: i64,
+    cumulative_quantity: i64,
+    leaves_quantity: i64,
+    /// The venue's own reason of a rejection.
+    reason: u16,
+    venue: u16,
+    venue_order_id: u64,
+    exec_id: u64,
+    venue_sequence: u64,
+    venue_stamp: u64,
+    /// An admin has entered it by hand.
+    manual: bool,
+}
+
+/// Why the OMS has denied a request: the check, its limit, and the value that broke it, in the unit of the check.
+#[pyclass(frozen, get_all, eq, hash, module = "tickpath")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Denial {
+    code: u16,
+    limit: i128,
+    value: i128,
+}
+
+/// A request that the OMS did not take, and never will; nobody sends it again by itself. Or, `in_doubt`, one of which nobody
+/// can know any more whether it did.
+#[pyclass(frozen, get_all, eq, hash, module = "tickpath")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct NotTaken {
+    client_order_id: u64,
+    /// What it was.
+    request: &'static str,
+    in_doubt: bool,
+}
+
+/// Something that happened to the session: `what`, for programs, and a sentence.
+#[pyclass(frozen, get_all, eq, hash, module = "tickpath")]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Notice {
+    what: &'static str,
+    sentence: String,
+}
+
+#[pymethods]
+impl Report {
+    fn __repr__(&self) -> String {
+        let Self { number, client_order_id, exec_type, .. } = *self;
+        if let Some(denial) = &self.denial {
+            return format!("Report(number={number}, client_order_id={client_order_id}, denial={})", denial.__repr__());
+        }
+        format!(
+            "Report(number={number}, client_order_id={client_order_id}, exec_type='{exec_type}', status='{}', filled={}, \
+             leaves={}, last={}@{})",
+            self.status.unwrap_or_default(),
+            Quantity(self.cumulative_quantity),
+            Quantity(self.leaves_quantity),
+            Quantity(self.last_quantity),
+            Price(self.last_price)
+        )
+    }
+}
+
+impl Report {
+    fn of(number: u64, stamp: u64, live: bool, report: &ExecutionReport) -> Self {
+        Self {
+            number,
+            stamp,
+            live,
+            denial: None,
+            order_id: report.order_id.0,
+            client_order_id: report.client_order_id.0,
+            exec_type: exec_type(report.exec_type),
+            status: Some(status(report.status)),
+            symbol: report.symbol.0,
+            account: report.account.0,
+            side: report.side,
+            price: report.price.0,
+            last_price: report.last_price.0,
+            last_quantity: report.last_quantity.0,
+            cumulative_quantity: report.cumulative_quantity.0,
+            leaves_quantity: report.leaves_quantity.0,
+            reason: report.reason,
+            venue: report.venue.0,
+            venue_order_id: report.venue_order_id.0,
+            exec_id: report.exec_id.0,
+            venue_sequence: report.venue_sequence,
+            venue_stamp: report.venue_stamp,
+            manual: report.manual == ManualOrderIndicator::Manual.code(),
+        }
+    }
+
+    fn of_denial(number: u64, stamp: u64, live: bool, denied: &OrderDenied) -> Self {
+        let OrderDenied { order_id, client_order_id, account, .. } = *denied;
+        let nothing = ExecutionReport { order_id, client_order_id, account, ..ExecutionReport::default() };
+        let (limit, value) = (i128::from_le_bytes(denied.limit), i128::from_le_bytes(denied.value));
+        Self {
+            denial: Some(Denial { code: denied.code, limit, value }),
+            exec_type: "denied",
+            status: None,
+            ..Self::of(number, stamp, live, &nothing)
+        }
+    }
+}
+
+#[pymethods]
+impl Denial {
+    /// The check's name, as docs/risk-checks.md has it; empty if this version does not know the code.
+    #[getter]
+    fn name(&self) -> String {
+        risk::Denial::from_code(self.code).map_or_else(String::new, |denial| format!("{denial:?}"))
+    }
+
+    /// Why, and what to do.
+    #[getter]
+    fn sentence(&self) -> String {
+        let unknown =
+            || format!("the OMS has denied it by a check of code {}, which is newer than this client", self.code);
+        risk::Denial::from_code(self.code).map_or_else(unknown, |denial| denial.to_string())
+    }
+
+    fn __str__(&self) -> String {
+        self.sentence()
+    }
+
+    fn __repr__(&self) -> String {
+        let Self { code, limit, value } = *self;
+        format!("Denial(code={code}, name='{}', limit={limit}, value={value})", self.name())
+    }
+}
+
+#[pymethods]
+impl NotTaken {
+    fn __repr__(&self) -> String {
+        let Self { client_order_id, request, in_doubt } = *self;
+        let in_doubt = if in_doubt { "True" } else { "False" };
+        format!("NotTaken(client_order_id={client_order_id}, request='{request}', in_doubt={in_doubt})")
+    }
+}
+
+impl NotTaken {
+    fn of(request: &Request, in_doubt: bool) -> Self {
+        let word = match request {
+            Request::New(_) | Request::Conditional(_) => "submit",
+            Request::Cancel(_) | Request::MassCancel(_) => "cancel",
+            Request::Replace(_) | Request::ReplaceConditional(_) => "replace",
+            Request::Status(_) => "status",
+        };
+        Self { client_order_id: request.client_order_id().0, request: word, in_doubt }
+    }
+}
+
+#[pymethods]
+impl Notice {
+    fn __str__(&self) -> String {
+        self.sentence.clone()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Notice(what='{}', sentence={:?})", self.what, self.sentence)
+    }
+}
+
+/// An event of a session that is taken out, and is no object yet.
+pub enum Told {
+    Report(Report),
+    Gap(Gap),
+    NotTaken(NotTaken),
+    Notice(Notice),
+}
+
+impl Told {
+    /// What Python is told of it; none of what a session without questions and words does not bring, and of reports that came
+    /// twice. From this number on reports are live.
+    pub fn of(event: Event, live_from: u64) -> Option<Self> {
+        let notice = |what, sentence| Some(Self::Notice(Notice { what, sentence }));
+        match event {
+            Event::Report { number, stamp, report } => {
+                Some(Self::Report(Report::of(number, stamp, number >= live_from, &report)))
+            }
+            Event::Denied { number, stamp, denial } => {
+                Some(Self::Report(Report::of_denial(number, stamp, number >= live_from, &denial)))
+            }
+            Event::Gap { from, to } => Some(Self::Gap(Gap::of(to.saturating_sub(from)))),
+            Event::NotTaken { request, .. } => Some(Self::NotTaken(NotTaken::of(&request, false))),
+            Event::InDoubt { request, .. } => Some(Self::NotTaken(NotTaken::of(&request, true))),
+            Event::Connected(welcome) => notice("connected", format!("session {} is connected", welcome.session)),
+            Event::Disconnected { why } => notice("disconnected", why.to_string()),
+            Event::Failed { why } => notice("failed", why.to_string()),
+            Event::OtherJournal { before, now } => notice(
+                "other_journal",
+                format!("the OMS has the journal {now} where it had {before}; ask it for the open orders"),
+            ),
+            Event::SaidAgain { from, to } => notice(
+                "said_again",
+                format!("the OMS has lost what it said last: reports {from} to {to} may come again, and otherwise"),
+            ),
+            Event::Forgotten { from, to } => notice(
+                "forgotten",
+                format!("the OMS took requests {from} to {to} and knows them no more; ask it for the open orders"),
+            ),
+            Event::Copied { .. }
+            | Event::Double { .. }
+            | Event::WordAnswered(_)
+            | Event::OrderRow { .. }
+            | Event::Answered(_) => None,
+        }
+    }
+
+    /// The event as Python sees it.
+    pub fn object(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        Ok(match self {
+            Self::Report(report) => Py::new(py, *report)?.into_any(),
+            Self::Gap(gap) => Py::new(py, *gap)?.into_any(),
+            Self::NotTaken(request) => Py::new(py, *request)?.into_any(),
+            Self::Notice(notice) => Py::new(py, notice.clone())?.into_any(),
+        })
+    }
+}
+
+fn exec_type(code: u8) -> &'static str {
+    match ExecType::from_code(code) {
+        Some(ExecType::New) => "new",
+        Some(ExecType::Canceled) => "canceled",
+        Some(ExecType::Replaced) => "replaced",
+        Some(ExecType::PendingCancel) => "pending_cancel",
+        Some(ExecType::Rejected) => "rejected",
+        Some(ExecType::PendingNew) => "pending_new",
+        Some(ExecType::Expired) => "expired",
+        Some(ExecType::PendingReplace) => "pending_replace",
+        Some(ExecType::Trade) => "trade",
+        Some(ExecType::TradeCorrect) => "trade_correct",
+        Some(ExecType::TradeCancel) => "trade_cancel",
+        Some(ExecType::OrderStatus) => "order_status",
+        Some(ExecType::CancelRejected) => "cancel_rejected",
+        Some(ExecType::Triggered) => "triggered",
+        None => "other",
+    }
+}
+
+fn status(code: u8) -> &'static str {
+    match OrdStatus::from_code(code) {
+        Some(OrdStatus::New) => "new",
+        Some(OrdStatus::PartiallyFilled) => "partially_filled",
+        Some(OrdStatus::Filled) => "filled",
+        Some(OrdStatus::DoneForDay) => "done_for_day",
+        Some(OrdStatus::Canceled) => "canceled",
+        Some(OrdStatus::PendingCancel) => "pending_cancel",
+        Some(OrdStatus::Rejected) => "rejected",
+        Some(OrdStatus::Suspended) => "suspended",
+        Some(OrdStatus::PendingNew) => "pending_new",
+        Some(OrdStatus::Expired) => "expired",
+        Some(OrdStatus::PendingReplace) => "pending_replace",
+        Some(OrdStatus::Unknown) => "unknown",
+        Some(OrdStatus::Armed) => "armed",
+        None => "other",
+    }
+}

@@ -1,0 +1,59 @@
+"""Buys what has fallen below its mean, and sells what has risen above it, by an OMS that `tickpath oms init` has made.
+
+    python examples/python/06_strategy.py DESK [TICKS_URL [TOPIC [EDGE]]]
+
+DESK is the OMS's folder; the OMS and an exchange run (docs/oms.md has the commands). The ticks are those on which the OMS
+checks prices, or those of another URL: of a recording, file:///FOLDER, it trades each tick and ends. Ctrl-C ends it before.
+The same in Rust, with the same orders on the same ticks, is crates/client/examples/strategy.rs.
+"""
+
+import sys
+from pathlib import Path
+
+import tickpath as tp
+
+desk, url, topic, edge, *_ = *sys.argv[1:], *("", "shm://", "oms.ticks", "0.5")[len(sys.argv) - 1 :]
+if not desk:
+    sys.exit("give the folder of an OMS: 06_strategy.py DESK [TICKS_URL [TOPIC [EDGE]]]")
+
+
+class Fade(tp.Strategy):
+    """A limit order at the touch for each tick that is an edge or more away from the mean."""
+
+    def __init__(self, symbol: int, edge: int) -> None:
+        self.symbol, self.edge = symbol, edge
+        self.quantity = tp.units("0.001")
+        self.mean: int | None = None
+
+    def on_tick(self, tick: tp.TopOfBook | tp.Trade, orders: tp.Orders) -> None:
+        if not isinstance(tick, tp.TopOfBook) or tick.symbol != self.symbol:
+            return
+        middle = (tick.bid + tick.ask) >> 1
+        if self.mean is None:
+            self.mean = middle
+        away = middle - self.mean
+        self.mean += away >> 4
+        if away <= -self.edge:
+            orders.submit(tick.symbol, tp.BUY, tick.ask, self.quantity, time_in_force="ioc", cause=tick)
+        elif away >= self.edge:
+            orders.submit(tick.symbol, tp.SELL, tick.bid, self.quantity, time_in_force="ioc", cause=tick)
+
+    def on_report(self, report: tp.Report, orders: tp.Orders) -> None:
+        if report.denial is not None:
+            print(f"denied: {report.denial}")
+
+
+folder = Path(desk)
+symbols = tp.instruments(folder / "instruments.csv")
+password = (folder / "trader.password").read_text().strip()
+print(f"trading {topic!r} of {url}", flush=True)
+tp.run(
+    Fade(symbols["BTCUSDT"], tp.units(edge)),
+    ticks=url,
+    topic=topic,
+    orders=f"shm+unix://{folder.absolute()}/oms.sock",
+    user="trader",
+    password=password,
+    account=1,
+    wait="busy",
+)

@@ -1,0 +1,193 @@
+"""A session with a real OMS and a simulated exchange: what becomes of orders, what is denied, and what a loss leaves."""
+
+import os
+import pickle
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import tickpath as tp
+from desk import ASK, BTC, COMMAND, Desk, await_price, report
+
+needs_command = pytest.mark.skipif(COMMAND is None, reason="TICKPATH names no command: TICKPATH=target/debug/tickpath")
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
+    if COMMAND is None:
+        pytest.skip("TICKPATH names no command: TICKPATH=target/debug/tickpath")
+    desk = Desk(tmp_path_factory.mktemp("desk"))
+    try:
+        desk.start("exchange")
+        desk.start("oms")
+        await_price(desk)
+        yield desk
+    finally:
+        desk.close()
+
+
+@pytest.mark.parametrize("scheme", ["unix", "shm+unix"])
+def test_an_order_fills(desk: Desk, scheme: str) -> None:
+    with desk.open(f"{scheme}://{desk.folder}/oms.sock") as orders:
+        assert orders.connected and orders.session in range(4) and orders.heartbeat == 10
+        id = orders.submit("BTCUSDT", tp.BUY, ASK, tp.units("0.5"), cause=77)
+        filled = report(orders, of=id, exec_type="trade")
+        assert (filled.status, filled.denial, filled.live, filled.symbol) == ("filled", None, True, BTC)
+        assert (filled.last_price, filled.cumulative_quantity, filled.leaves_quantity) == (ASK, tp.units("0.5"), 0)
+        assert "exec_type='trade'" in repr(filled) and "last=0.5@61800.1" in repr(filled)
+    assert f"client_order_id={id} " in desk.journal() and "cause=77" in desk.journal()
+
+
+def test_an_order_is_replaced_and_cancelled(desk: Desk) -> None:
+    with desk.open() as orders:
+        id = orders.submit(BTC, tp.BUY, tp.units(61_000), tp.units(1))
+        resting = report(orders, of=id, exec_type="new")
+        changed = report(
+            orders, of=orders.replace(id, price=tp.units(61_001), quantity=tp.units(2)), exec_type="replaced"
+        )
+        assert (changed.price, changed.leaves_quantity) == (tp.units(61_001), tp.units(2))
+        gone = report(orders, of=orders.cancel(id), exec_type="canceled")
+        assert resting.order_id == changed.order_id == gone.order_id
+
+
+def test_a_denial_has_code_limit_and_value(desk: Desk) -> None:
+    with desk.open() as orders:
+        denied = report(orders, of=orders.submit(BTC, tp.BUY, ASK, tp.units(1_000)), exec_type="denied")
+        denial = denied.denial
+        assert denial is not None and denied.status is None
+        assert (denial.code, denial.name, denial.limit, denial.value) == (
+            23,
+            "MaximumQuantity",
+            tp.units(100),
+            tp.units(1_000),
+        )
+        assert "split the order" in str(denial)
+        assert denial == denied.denial and hash(denial) == hash(denied.denial)
+        unknown = report(orders, of=orders.cancel(1), exec_type="denied")
+        assert unknown.denial is not None and unknown.denial.name == "UnknownOrder"
+        with pytest.raises(TypeError):
+            pickle.dumps(denied)
+
+
+@needs_command
+def test_a_venues_rejection_is_no_denial(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, reject="1")
+    try:
+        desk.start("exchange")
+        desk.start("oms")
+        await_price(desk)
+        with desk.open() as orders:
+            rejected = report(orders, of=orders.submit(BTC, tp.BUY, ASK, tp.units(1)), exec_type="rejected")
+            assert (rejected.denial, rejected.status) == (None, "rejected")
+    finally:
+        desk.close()
+
+
+@needs_command
+def test_a_session_survives_its_oms(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    try:
+        desk.start("exchange")
+        desk.start("oms")
+        await_price(desk)
+        with desk.open() as orders:
+            id = orders.submit(BTC, tp.BUY, tp.units(61_000), tp.units(1))
+            report(orders, of=id, exec_type="new")
+            desk.kill("oms")
+            notices = {event.what for event in _until(orders, "disconnected") if isinstance(event, tp.Notice)}
+            assert "disconnected" in notices and not orders.connected
+            with pytest.raises(tp.NotSent, match="no connection to the OMS") as caught:
+                orders.submit(BTC, tp.BUY, ASK, tp.units(1))
+            assert caught.value.may_pass
+            desk.start("oms")
+            _until(orders, "connected")
+            report(orders, of=orders.cancel(id), exec_type="canceled")
+    finally:
+        desk.close()
+
+
+def _until(orders: tp.Orders, what: str) -> list[object]:
+    """What comes, up to the notice of this."""
+    came: list[object] = []
+    while orders.wait(60):
+        for event in orders.poll(1):
+            came.append(event)
+            if isinstance(event, tp.Notice) and event.what == what:
+                return came
+    raise AssertionError(f"no notice of {what}: {came}")
+
+
+def test_what_is_no_order_is_refused_in_a_sentence(desk: Desk) -> None:
+    with desk.open() as orders:
+        for arguments, told in [
+            (("DOGE", tp.BUY, ASK, 1), "'DOGE' is none of the symbols"),
+            ((BTC, 3, ASK, 1), "3 is no side; give tickpath.BUY or SELL"),
+            ((BTC, tp.BUY, None, 1), "a limit order has a price"),
+        ]:
+            with pytest.raises(ValueError, match=told):
+                orders.submit(*arguments)  # type: ignore[arg-type]
+        with pytest.raises(TypeError, match="whole number of 10⁻⁸"):
+            orders.submit(BTC, tp.BUY, 61800.1, 1)  # type: ignore[arg-type]
+        with pytest.raises(TypeError, match="a cause is the TopOfBook"):
+            orders.submit(BTC, tp.BUY, ASK, 1, cause="tick")  # type: ignore[arg-type]
+        with pytest.raises(ValueError, match="'gfd' is no time_in_force; use one of 'day'"):
+            orders.submit(BTC, tp.BUY, ASK, 1, time_in_force="gfd")  # type: ignore[arg-type]
+        with pytest.raises(ValueError, match="a market order has no price"):
+            orders.submit(BTC, tp.BUY, ASK, 1, order_type="market")
+
+
+def test_who_is_not_let_in_is_told(desk: Desk, tmp_path: Path) -> None:
+    with pytest.raises(tp.ConnectError, match="the OMS refused"):
+        tp.orders(desk.url, "trader", "wrong", account=1)
+    with pytest.raises(tp.ConnectError, match="no OMS answers at .*is it running"):
+        tp.orders(f"unix://{tmp_path}/nowhere.sock", "trader", "x", account=1)
+    with pytest.raises(tp.ConnectError, match="is no address of an OMS"):
+        tp.orders("shm://oms", "trader", "x", account=1)
+    with pytest.raises(ValueError, match="'later' is no since"):
+        tp.orders(desk.url, "trader", "x", account=1, since="later")  # type: ignore[arg-type]
+
+
+def test_what_is_closed_or_forked_says_so(desk: Desk) -> None:
+    orders = desk.open()
+    child = os.fork()
+    if child == 0:
+        try:
+            orders.poll()
+        except tp.Forked:
+            orders.close()
+            os._exit(7)
+        os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    # The parent's goes on.
+    report(orders, of=orders.cancel(1), exec_type="denied")
+    orders.close()
+    orders.close()
+    with pytest.raises(tp.Closed, match="this session is closed"):
+        orders.poll()
+
+
+def test_an_interrupt_ends_the_wait(desk: Desk) -> None:
+    script = """
+import os, signal, sys, threading, tickpath as tp
+with tp.orders(sys.argv[1], "trader", sys.argv[2], account=1) as orders:
+    threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+    try:
+        for event in orders: pass
+    except KeyboardInterrupt:
+        print("interrupted")
+"""
+    command = [sys.executable, "-c", script, desk.url, desk.password]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.stdout == "interrupted\n", done
+
+
+def test_a_table_of_instruments_is_read(tmp_path: Path) -> None:
+    table = tmp_path / "instruments.csv"
+    table.write_text("# a remark\nsymbol,number,venue\n\nBTCUSDT, 1,SIM\nETHUSDT,2,SIM\n", encoding="utf-8-sig")
+    assert tp.instruments(table) == {"BTCUSDT": 1, "ETHUSDT": 2}
+    table.write_text("name\nBTCUSDT\n")
+    with pytest.raises(ValueError, match="is no table of instruments"):
+        tp.instruments(table)

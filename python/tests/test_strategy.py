@@ -1,0 +1,176 @@
+"""Strategies: the same one live and on a recording, and how a run ends."""
+
+import hashlib
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import tickpath as tp
+from conftest import Place
+from desk import ASK, BTC, COMMAND, Desk, await_price
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
+    if COMMAND is None:
+        pytest.skip("TICKPATH names no command: TICKPATH=target/debug/tickpath")
+    desk = Desk(tmp_path_factory.mktemp("desk"))
+    try:
+        desk.start("exchange")
+        desk.start("oms")
+        await_price(desk)
+        yield desk
+    finally:
+        desk.close()
+
+
+class Taker(tp.Strategy):
+    """Buys a little at every offer, up to so many times, and ends with the last fill if it is to."""
+
+    def __init__(self, most: int, *, stops: bool) -> None:
+        self.most, self.stops = most, stops
+        self.sent: list[tuple[int, int]] = []
+        self.filled: set[int] = set()
+        self.others: list[object] = []
+
+    def on_tick(self, tick: tp.TopOfBook | tp.Trade, orders: tp.Orders) -> None:
+        if isinstance(tick, tp.TopOfBook) and tick.symbol == BTC and len(self.sent) < self.most:
+            id = orders.submit("BTCUSDT", tp.BUY, tick.ask, tp.units("0.001"), time_in_force="ioc", cause=tick)
+            self.sent.append((id, tick.stamp))
+
+    def on_report(self, report: tp.Report, orders: tp.Orders) -> tp.Stop | None:
+        assert report.denial is None, report
+        if report.status == "filled":
+            self.filled.add(report.client_order_id)
+        return tp.STOP if self.stops and len(self.filled) == self.most else None
+
+    def on_other(self, event: tp.Message | tp.Foreign | tp.Gap, orders: tp.Orders) -> None:
+        self.others.append(event)
+
+
+def test_a_live_strategy_trades_and_stops(desk: Desk) -> None:
+    taker = Taker(1, stops=True)
+    tp.run(
+        taker,
+        ticks="shm://",
+        topic=desk.ticks,
+        orders=desk.url,
+        user="trader",
+        password=desk.password,
+        account=1,
+        symbols=desk.symbols,
+    )
+    [(id, stamp)] = taker.sent
+    assert taker.filled == {id}
+    line = next(line for line in desk.journal().splitlines() if f"client_order_id={id} " in line)
+    assert f"cause={stamp}" in line and stamp > 0
+
+
+def record(folder: Path, *, ticks: int) -> str:
+    """A recording of so many ticks, and a message behind them."""
+    with tp.connect(f"file://{folder}") as bus, bus.publisher("ticks", "keep") as publisher:
+        for number in range(ticks):
+            publisher.publish(tp.TopOfBook(ASK - 10, 1, ASK, tp.units(5), symbol=BTC), stamp=1_000 + number)
+        publisher.publish(b"no tick", 200)
+    return f"file://{folder}"
+
+
+def test_a_recording_is_traded_to_its_end(desk: Desk, tmp_path: Path) -> None:
+    url = record(tmp_path, ticks=20)
+    taker = Taker(20, stops=False)
+    with desk.open() as orders:
+        tp.run(taker, ticks=url, orders=orders)
+        # It is its owner's.
+        assert orders.connected
+    assert [stamp for _, stamp in taker.sent] == list(range(1_000, 1_020))
+    assert taker.filled == {id for id, _ in taker.sent}
+    assert [isinstance(event, tp.Message) for event in taker.others] == [True]
+
+
+def test_a_recording_that_is_not_there_is_told(desk: Desk, tmp_path: Path) -> None:
+    with desk.open() as orders, pytest.raises(tp.ReceiveError, match="nothing is recorded there"):
+        tp.run(Taker(1, stops=True), ticks=f"file://{tmp_path}", orders=orders)
+
+
+def test_ctrl_c_ends_a_run(desk: Desk, log: Place) -> None:
+    class Waiting(Taker):
+        def on_other(self, event: tp.Message | tp.Foreign | tp.Gap, orders: tp.Orders) -> None:
+            # From here on it waits for ticks that never come.
+            threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
+
+    with tp.connect(log.url) as bus, bus.publisher(log.name) as publisher, desk.open() as orders:
+        publisher.publish(b"no tick", 200)
+        tp.run(Waiting(1, stops=True), ticks=log.url, topic=log.name, start="oldest", orders=orders)
+        assert orders.connected
+
+
+def test_what_a_strategy_raises_is_raised(desk: Desk, tmp_path: Path) -> None:
+    class Broken(tp.Strategy):
+        def on_tick(self, tick: tp.TopOfBook | tp.Trade, orders: tp.Orders) -> None:
+            raise ZeroDivisionError("mine")
+
+    url = record(tmp_path, ticks=1)
+    with desk.open() as orders:
+        with pytest.raises(ZeroDivisionError, match="mine"):
+            tp.run(Broken(), ticks=url, orders=orders)
+        with pytest.raises(NotImplementedError, match="Strategy has no on_tick"):
+            tp.run(tp.Strategy(), ticks=url, orders=orders)
+        orders.close()
+        with pytest.raises(tp.Closed):
+            tp.run(Taker(1, stops=True), ticks=url, orders=orders)
+
+
+def test_a_url_of_orders_needs_a_login() -> None:
+    with pytest.raises(TypeError, match="need user=, password= and account="):
+        tp.run(Taker(1, stops=True), ticks="shm://", orders="unix:///nowhere")
+
+
+def walk(folder: Path, *, ticks: int) -> str:
+    """A recording of prices that wander, the same each time."""
+    wander = random.Random(7)
+    bid = tp.units(61_800)
+    with tp.connect(f"file://{folder}") as bus, bus.publisher("ticks", "keep") as publisher:
+        for number in range(ticks):
+            bid += tp.units("0.1") * wander.randint(-4, 4)
+            tick = tp.TopOfBook(bid, 1, bid + tp.units("0.1"), 1, symbol=wander.choice((BTC, BTC, BTC, BTC + 1)))
+            publisher.publish(tick, stamp=1_000 + number)
+    return f"file://{folder}"
+
+
+def digest(journal: str) -> tuple[int, str]:
+    """How many orders a journal has, and the digest of all that their strategy has decided."""
+    decided = ("cause", "symbol", "account", "side", "quantity", "price", "order_type", "time_in_force")
+    orders = []
+    for line in journal.splitlines():
+        if "journal_new_order" in line:
+            fields = dict(field.split("=", 1) for field in line.split() if "=" in field)
+            orders.append(" ".join(fields[name] for name in decided))
+    return len(orders), hashlib.sha256("\n".join(orders).encode()).hexdigest()
+
+
+@pytest.mark.skipif("STRATEGY" not in os.environ, reason="STRATEGY names no program: crates/client/examples/strategy.rs")
+def test_python_and_rust_send_the_same_orders(tmp_path: Path) -> None:
+    example = Path(__file__).parents[2] / "examples/python/06_strategy.py"
+    url = walk(tmp_path / "ticks", ticks=3_000)
+    digests = []
+    for name, command in (("python", [sys.executable, str(example)]), ("rust", [os.environ["STRATEGY"]])):
+        (folder := tmp_path / name).mkdir()
+        desk = Desk(folder)
+        # All that comes is asked: nothing that a clock decides may come between.
+        desk.change("accounts.csv", "\n1,1000,", "\n1,,")
+        try:
+            desk.start("exchange")
+            desk.start("oms")
+            subprocess.run([*command, str(folder), url, "ticks"], check=True, timeout=60, capture_output=True)
+            digests.append(digest(desk.journal()))
+        finally:
+            desk.close()
+    [of_python, of_rust] = digests
+    assert of_python == of_rust and of_python[0] > 500, digests

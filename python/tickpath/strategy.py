@@ -1,0 +1,194 @@
+"""A strategy: ticks in, orders out, the same over a live topic and a recording.
+
+    class Mine(tp.Strategy):
+        def on_tick(self, tick, orders):
+            if isinstance(tick, tp.TopOfBook) and tick.ask <= self.limit:
+                orders.submit(tick.symbol, tp.BUY, tick.ask, tp.units(1), time_in_force="ioc", cause=tick)
+
+    tp.run(Mine(), ticks="shm://", topic="oms.ticks", orders="unix:///desk/oms.sock", user="trader", password=…, account=1)
+
+        topic ──> on_tick ──submit, cancel, replace──> orders ──> OMS ──> venue, a simulated exchange or another
+                  on_report, on_notice <──────────────────┘
+
+A recording is another URL of the ticks (file:///FOLDER, from its oldest tick, as fast as the strategy takes it), a simulated
+exchange another OMS. One thread does it all: what `on_tick` does takes the time of the next tick, and of the session's heartbeat.
+"""
+
+from contextlib import ExitStack
+from enum import Enum
+from os import PathLike
+from typing import Final, Literal
+
+from . import _native
+from .errors import ReceiveError
+
+__all__ = ["BUY", "SELL", "STOP", "Stop", "Strategy", "instruments", "run"]
+
+BUY: Final = 1
+SELL: Final = 2
+"""The sides of orders and reports, and of the aggressor of a trade."""
+
+
+class Stop(Enum):
+    """What a strategy gives to end its run."""
+
+    STOP = "stop"
+
+
+STOP: Final = Stop.STOP
+
+Tick = _native.TopOfBook | _native.Trade
+Told = _native.Report | _native.Gap | _native.NotTaken | _native.Notice
+
+MOST = 64
+"""Ticks that are taken off the topic at once."""
+
+LOOK_S = 0.001
+"""A report does not wake who sleeps for ticks: so late it is heard where nothing else comes."""
+
+
+class Strategy:
+    """What a program does with ticks and reports. Each may give STOP, which ends the run."""
+
+    def on_tick(self, tick: Tick, orders: _native.Orders) -> Stop | None:
+        """A TopOfBook or a Trade has come."""
+        raise NotImplementedError(f"{type(self).__name__} has no on_tick(tick, orders)")
+
+    def on_report(self, report: _native.Report, orders: _native.Orders) -> Stop | None:
+        """Something became of an order. `report.denial` is why the OMS has denied it; a venue's rejection has none."""
+        return None
+
+    def on_other(
+        self, event: _native.Message | _native.Foreign | _native.Gap, orders: _native.Orders
+    ) -> Stop | None:
+        """Anything else has come by the topic. A Gap is logged, if this is not made another."""
+        if isinstance(event, _native.Gap):
+            _warn(f"ticks were missed: {'nobody knows how many' if event.missed is None else event.missed}")
+        return None
+
+    def on_notice(
+        self, notice: _native.Gap | _native.NotTaken | _native.Notice, orders: _native.Orders
+    ) -> Stop | None:
+        """Something happened to the session: its reports have a gap, a request was not taken, the connection was lost. It is
+        logged, if this is not made another."""
+        if not (isinstance(notice, _native.Notice) and notice.what == "connected"):
+            _warn(f"the session with the OMS: {notice}")
+        return None
+
+
+def run(
+    strategy: Strategy,
+    *,
+    ticks: str,
+    orders: _native.Orders | str,
+    topic: str = "ticks",
+    start: str | int | None = None,
+    wait: Literal["busy", "yield", "block", "adaptive"] = "block",
+    linger: float = 1.0,
+    user: str | None = None,
+    password: str | None = None,
+    account: int | None = None,
+    session: int | None = None,
+    symbols: dict[str, int] | None = None,
+) -> None:
+    """Runs a strategy until Ctrl-C, until it gives STOP, or to the end of a recording. Errors are raised, those of the
+    strategy too.
+
+    `ticks` is the URL of a bus. On file:// it starts with the oldest tick, elsewhere now, unless `start` says otherwise. A
+    recording that nobody writes ends when it is read, and when no report has come for `linger` seconds. `orders` is what
+    `tickpath.orders` gave, which stays open, or its URL, with a user, a password and an account; it is closed then, and what
+    works at a venue goes on working.
+    """
+    is_recording = ticks.startswith("file:")
+    if start is None:
+        start = "oldest" if is_recording else "now"
+    with ExitStack() as opened:
+        if isinstance(orders, str):
+            if user is None or password is None or account is None:
+                raise TypeError("orders by their URL need user=, password= and account=, or give tickpath.orders(…)")
+            logon = _native.orders(orders, user, password, account=account, session=session, symbols=symbols)
+            orders = opened.enter_context(logon)
+        bus = opened.enter_context(_native.connect(ticks))
+        subscriber = opened.enter_context(bus.subscribe(topic, start, wait=wait))
+        try:
+            if _trade(strategy, subscriber, orders, wait != "busy", is_recording) is None:
+                _hear_out(strategy, orders, linger)
+        except KeyboardInterrupt:
+            return
+
+
+def _trade(
+    strategy: Strategy, subscriber: _native.Subscriber, orders: _native.Orders, sleeps: bool, is_recording: bool
+) -> Stop | None:
+    """Trades until the strategy gives STOP, or to the end of a recording."""
+    came = 0
+    while True:
+        # Asked first: what somebody published before he was gone is there.
+        is_over = is_recording and subscriber.publisher == 0
+        events = subscriber.poll(MOST)
+        for event in events:
+            if _tell(strategy, event, orders) is STOP or _hear(strategy, orders) is STOP:
+                return STOP
+        came += len(events)
+        if events:
+            continue
+        if _hear(strategy, orders) is STOP:
+            return STOP
+        # A subscriber knows its topic once it has looked for it.
+        if is_over and subscriber.publisher == 0:
+            if came == 0:
+                raise ReceiveError("nothing is recorded there; check the folder in the URL, and the topic in it")
+            return None
+        if sleeps:
+            subscriber.wait(LOOK_S)
+
+
+def _tell(
+    strategy: Strategy, event: Tick | _native.Message | _native.Foreign | _native.Gap, orders: _native.Orders
+) -> Stop | None:
+    if isinstance(event, (_native.TopOfBook, _native.Trade)):
+        return strategy.on_tick(event, orders)
+    return strategy.on_other(event, orders)
+
+
+def _hear(strategy: Strategy, orders: _native.Orders) -> Stop | None:
+    """Tells what the OMS has said. It is done between any two ticks, for it keeps the session alive, too."""
+    return _tell_each(strategy, orders.poll(), orders)
+
+
+def _hear_out(strategy: Strategy, orders: _native.Orders, linger: float) -> None:
+    """Tells what the last orders came to."""
+    while orders.wait(linger):
+        if _hear(strategy, orders) is STOP:
+            return
+
+
+def _tell_each(strategy: Strategy, told: list[Told], orders: _native.Orders) -> Stop | None:
+    for event in told:
+        if isinstance(event, _native.Report):
+            answer = strategy.on_report(event, orders)
+        else:
+            answer = strategy.on_notice(event, orders)
+        if answer is STOP:
+            return STOP
+    return None
+
+
+def instruments(file: str | PathLike[str]) -> dict[str, int]:
+    """The numbers of the symbols in an OMS's instruments.csv, by name, as `tickpath.orders` takes them."""
+    with open(file, encoding="utf-8-sig") as table:
+        rows = [line.split(",") for line in table if line.strip() and not line.startswith("#")]
+    head, *lines = [[cell.strip() for cell in row] for row in rows] or [[]]
+    try:
+        name, number = head.index("symbol"), head.index("number")
+        return {line[name]: int(line[number]) for line in lines}
+    except (ValueError, IndexError) as e:
+        sentence = f"{file} is no table of instruments: `tickpath oms --check` tells every mistake in it ({e})"
+        raise ValueError(sentence) from None
+
+
+def _warn(sentence: str) -> None:
+    # Most programs that import the package never need it.
+    import logging
+
+    logging.getLogger("tickpath").warning("%s", sentence)
