@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use serde::Serialize;
 use tickpath_harness::{Child, Lab, LabError};
 use tickpath_lab::pubsub::{ForeignClient, PublisherRole, SubscriberRole};
-use tickpath_result::Software;
+use tickpath_result::Run;
 
 /// The folder of the Maven project.
 const HOME: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/java");
@@ -67,10 +67,10 @@ impl ForeignClient for Java {
         self.spawn("subscriber", role)
     }
 
-    fn tell(&self, software: &mut Software) {
-        software.client = Some(self.name.to_owned());
-        software.client_version = version(self.package).map(str::to_owned);
-        software.runtime = Some(self.runtime.clone());
+    fn tell(&self, run: &mut Run) {
+        run.software.client = Some(self.name.to_owned());
+        run.software.client_version = version(self.package).map(str::to_owned);
+        run.software.runtime = Some(self.runtime.clone());
     }
 }
 

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 import tickpath as tp
+from conftest import BROKERS
 from tickpath import lab
 
 REPOSITORY = Path(__file__).parents[2]
@@ -320,3 +321,38 @@ def test_the_real_command_measures(command: str) -> None:
         for odds, ns in {2: row.p50_ns, 10: row.p90_ns, 100: row.p99_ns}.items():
             assert next(value for place, value in curve if place >= odds) == ns
     assert len(found.to_polars()) == len(found.rows)
+
+
+def by_python(monkeypatch: pytest.MonkeyPatch, **options: Any) -> list[lab.Row]:
+    """One way between two processes of this Python: the row of each run."""
+    monkeypatch.setenv("TICKPATH_PYTHON", sys.executable)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        rows = lab.run("pubsub", client="python", size=64, **options).rows
+    for row in rows:
+        assert (row.client, row.received, row.lost) == ("python", row.sent, 0), row.notes
+        assert (row.software["client"], row.negative or 0) == ("tickpath", 0)
+    return [row for row in rows if row.hop == "one_way"]
+
+
+def test_both_ends_are_python_on_every_transport(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    brokers = [os.environ[variable] + way for variable, way in BROKERS.values() if variable in os.environ]
+    targets = ["shm://", f"file://{tmp_path}", *brokers]
+    rows = by_python(monkeypatch, target=targets, phase="steady", count=200, rate=500)
+    assert [row.received for row in rows] == [200] * len(targets)
+    if brokers:
+        by_python(monkeypatch, target=brokers, rate="max", batch="1,32", count=500)
+
+
+def test_both_ends_wait_as_they_are_told(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    ways = ["busy", "block", "yield", "adaptive"]
+    options: dict[str, Any] = {"phase": "steady,idle", "idle": 5, "rate": 1_000, "duration": 0.2}
+    rows = by_python(monkeypatch, target="shm://", wait=",".join(ways), **options)
+    expected = [(way, phase) for way in ways for phase in ("steady", "idle")]
+    assert [(row.params["wait"], row.phase) for row in rows] == expected
+    # A topic that fails keeps every message, though the publisher is quicker than its subscriber.
+    by_python(monkeypatch, target="shm://", rate="max", batch="1,64", count=50_000, wait="block")
+    with pytest.raises(lab.LabError, match="--client python: one subscription, at equal distances; leave --readers,"):
+        lab.run("pubsub", client="python", target="shm://", phase="steady", count=1, readers=2)

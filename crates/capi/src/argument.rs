@@ -96,15 +96,15 @@ pub fn check_pointer<T>(what: &str, given: *const T) -> Result<(), Failure> {
     if given.is_null() { Err(Failure::null(what)) } else { Ok(()) }
 }
 
-/// Says how many, where C has a place for it.
+/// Says a number, a count or an id, where C has a place for it.
 ///
 /// # Safety
-/// `place` is null, or a place for a number that is nobody else's during the call.
+/// `place` is null, or a place for such a number that is nobody else's during the call.
 #[inline(always)]
-pub unsafe fn put_count(place: *mut usize, count: usize) {
+pub unsafe fn put<N>(place: *mut N, number: N) {
     if !place.is_null() {
         // SAFETY: it is a place for a number, as the caller promises.
-        unsafe { place.write(count) };
+        unsafe { place.write(number) };
     }
 }
 
@@ -142,7 +142,7 @@ impl Told {
 
     fn put(&self, done: usize, fate_of: impl Fn(usize) -> Fate) {
         // SAFETY: it is null or a place for a number, as who made this promised.
-        unsafe { put_count(self.done, done) };
+        unsafe { put(self.done, done) };
         if self.fates.is_null() {
             return;
         }

@@ -105,7 +105,7 @@ fn is_served(url: &str) -> bool {
 
 /// What every program in Rust does as it begins, and what the transports rely on: a connection that is gone is an error, and
 /// not the end of the process.
-fn ignore_broken_pipes() {
+pub(crate) fn ignore_broken_pipes() {
     // SAFETY: zeros are a value of it: numbers, and a function that is none.
     let mut now: libc::sigaction = unsafe { zeroed() };
     // SAFETY: it changes nothing, and writes where there is a place for it.

@@ -1,4 +1,5 @@
-//! How things are opened: structs that begin with their size, so that later versions can append fields.
+//! How things are opened: structs that begin with their size, so that later versions can append fields. Those of a session
+//! with an OMS are in `orders` and `request`.
 
 use std::ffi::c_char;
 use std::mem::{MaybeUninit, offset_of};
@@ -160,7 +161,7 @@ unsafe impl Config for tp_queue_config {
 const _: () = assert!(QUEUE_FIRST_BYTES == offset_of!(tp_queue_config, foreign_kind) + size_of::<u32>());
 const _: () = assert!(size_of::<tp_queue_config>() == 8 + 4 + 4 + 8 + 8 + 4 + 4);
 
-/// What C configures; zeros if it is null, and in the fields that its version did not have.
+/// What C configures, or asks for; zeros if it is null, and in the fields that its version did not have.
 ///
 /// # Safety
 /// `given` is null, or begins with a size and has so many bytes, which stay as they are during the call.
@@ -177,7 +178,8 @@ pub unsafe fn read<C: Config>(what: &str, given: *const C) -> Result<C, Failure>
     Ok(unsafe { config.assume_init() })
 }
 
-fn check_size(what: &str, bytes: usize, first_bytes: usize, known_bytes: usize) -> Result<(), Failure> {
+/// Refuses a size that no version of a struct has.
+pub fn check_size(what: &str, bytes: usize, first_bytes: usize, known_bytes: usize) -> Result<(), Failure> {
     if bytes < first_bytes {
         return Err(Failure::invalid(format!(
             "the size of this {what} is {bytes} bytes, which is too small; set its field size to sizeof({what})"
@@ -289,16 +291,17 @@ pub fn wait_of(number: u32) -> Result<Wait, Failure> {
 }
 
 /// One of several by its number in the header.
-fn chosen<T: Copy>(what: &str, number: u32, all: &[(u32, T)]) -> Result<T, Failure> {
+pub fn chosen<T: Copy>(what: &str, number: u32, all: &[(u32, T)]) -> Result<T, Failure> {
     let found = all.iter().find(|(known, _)| *known == number);
     found.map(|&(_, one)| one).ok_or_else(|| {
-        let last = all.len() - 1;
-        Failure::invalid(format!("{number} is no {what}; use one of the header's names, which are 0 to {last}"))
+        let known: Vec<String> = all.iter().map(|(known, _)| known.to_string()).collect();
+        let known = known.join(", ");
+        Failure::invalid(format!("{number} is no {what}; use one of the header's names, which are {known}"))
     })
 }
 
 /// A number, or the usual one if it is zero.
-fn given_or<N: Default + PartialEq>(given: N, usual: N) -> N {
+pub fn given_or<N: Default + PartialEq>(given: N, usual: N) -> N {
     if given == N::default() { usual } else { given }
 }
 

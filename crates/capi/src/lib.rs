@@ -1,13 +1,16 @@
-//! The C library: the bus as functions and opaque handles. `include/tickpath.h` is made of it.
+//! The C library: the bus, and sessions with an OMS, as functions and opaque handles. `include/tickpath.h` is made of it.
 //!
 //! ```text
 //!   tp_connect(url) ──> tp_bus ── tp_publisher_open ──> tp_publisher ── publish, publish_batch
 //!                          ├───── tp_subscriber_open ─> tp_subscriber ─ poll ─> tp_event
 //!                          ├───── tp_pusher_open ─────> tp_pusher ───── push, push_batch
 //!                          └───── tp_puller_open ─────> tp_puller ───── pull ─> tp_pulled
+//!
+//!   tp_orders_open(config) ───────────────────────────> tp_orders ───── submit, cancel, replace; poll ─> tp_order_event
 //! ```
-//! Each of these is a `Handle`. What C hands over goes through `argument` and `config`, what went wrong
-//! through `status`; the rest hands on to the bus. Names are C's, and the sentences over them are the header's.
+//! Each of these is a `Handle`. What C hands over goes through `argument`, `config` and `request`, what went wrong
+//! through `status`; the rest hands on to the bus, and to the client of an OMS, whose events `report` makes C's. Names are C's,
+//! and the sentences over them are the header's.
 #![allow(
     non_camel_case_types,
     clippy::enum_variant_names,
@@ -18,7 +21,11 @@
 mod argument;
 mod config;
 mod handle;
+mod report;
+mod request;
+mod room;
 mod status;
+mod tick;
 
 // The header has their functions in this order.
 mod bus;
@@ -29,18 +36,29 @@ mod queue;
 
 mod clock;
 
+mod orders;
+
 pub use argument::{tp_fate, tp_slice};
 pub use bus::{tp_bus, tp_bus_close, tp_bus_remove, tp_bus_remove_queue, tp_bus_waiting, tp_connect};
 pub use clock::{tp_now, tp_now_ns, tp_ns_between, tp_utc_ns};
 pub use config::{
     tp_delivery, tp_policy, tp_publisher_config, tp_queue_config, tp_start, tp_subscriber_config, tp_wait,
 };
+pub use orders::{
+    tp_orders, tp_orders_cancel, tp_orders_close, tp_orders_config, tp_orders_open, tp_orders_poll, tp_orders_replace,
+    tp_orders_submit, tp_orders_wait, tp_since,
+};
 pub use queue::{
     tp_on_pulled, tp_pulled, tp_puller, tp_puller_acknowledge, tp_puller_close, tp_puller_give_back, tp_puller_open,
     tp_puller_pull, tp_puller_wait, tp_pusher, tp_pusher_close, tp_pusher_open, tp_pusher_push, tp_pusher_push_batch,
     tp_pusher_resend,
 };
+pub use report::{tp_exec_type, tp_int128, tp_order_event, tp_order_event_type, tp_order_status, tp_request};
+pub use request::{
+    tp_cancel_order, tp_new_order, tp_order_type, tp_position_effect, tp_replace_order, tp_side, tp_time_in_force,
+};
 pub use status::{tp_last_error, tp_status};
+pub use tick::{TP_KIND_TOP_OF_BOOK, TP_KIND_TRADE, TP_SCALE, tp_top_of_book, tp_trade};
 pub use topic::{
     TP_NO_SEQUENCE, TP_NOW, TP_TOKEN_BYTES, tp_event, tp_event_type, tp_on_event, tp_publisher, tp_publisher_close,
     tp_publisher_idle, tp_publisher_open, tp_publisher_publish, tp_publisher_publish_batch, tp_publisher_resend,
@@ -49,7 +67,7 @@ pub use topic::{
 };
 
 /// The version of this interface. It grows when something is appended; what was there stays as it is.
-pub const TP_ABI_VERSION: u32 = 1;
+pub const TP_ABI_VERSION: u32 = 2;
 
 /// The version of the library's interface: a program that was built with this header needs `TP_ABI_VERSION` or more.
 #[unsafe(no_mangle)]
@@ -65,4 +83,5 @@ const _: () = {
     moves::<tp_subscriber>();
     moves::<tp_pusher>();
     moves::<tp_puller>();
+    moves::<tp_orders>();
 };

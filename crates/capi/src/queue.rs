@@ -6,7 +6,7 @@ use tickpath_bus::origin::clock_of;
 use tickpath_bus::{Pulled, Puller, Pusher};
 use tickpath_clock::{Clock, HostClock};
 
-use crate::argument::{Batch, Told, bytes, check_kind, check_pointer, put_count, text, tp_slice};
+use crate::argument::{Batch, Told, bytes, check_kind, check_pointer, put, text, tp_slice};
 use crate::bus::{Bus, tp_bus};
 use crate::config::{read, tp_queue_config, wait_of};
 use crate::handle::{Handle, Opened, close, open};
@@ -217,7 +217,7 @@ pub unsafe extern "C" fn tp_puller_pull(
         pulled.map(|_| ()).map_err(Failure::from)
     });
     // SAFETY: it is null or a place for a count, as the header says.
-    unsafe { put_count(count, handed) };
+    unsafe { put(count, handed) };
     status
 }
 

@@ -4,6 +4,8 @@ use std::cell::RefCell;
 use std::ffi::{CString, c_char};
 
 use tickpath_bus::{BatchError, ConnectError, Fate, PublishError, ReceiveError};
+use tickpath_client::{ClientError, SendError};
+use tickpath_market::Request;
 
 /// What became of a call. The numbers stay; later versions may add others. The same call can succeed later after
 /// TP_UNAVAILABLE, TP_OUTCOME_UNKNOWN, TP_TOPIC_FULL and TP_NO_SUBSCRIBER; TP_GONE and TP_NOT_ACKNOWLEDGED are told once, and
@@ -15,13 +17,14 @@ pub enum tp_status {
     TP_OK = 0,
     /// The call was wrong: a null pointer, a number that is none, a URL or a name that cannot be.
     TP_INVALID = 1,
-    /// The transport cannot do this at all.
+    /// The transport, or the OMS, cannot do this at all.
     TP_UNSUPPORTED = 2,
     /// The server does not answer, or refuses.
     TP_CONNECT = 3,
     /// Somebody else publishes the topic, or pushes to the queue, which has one who does.
     TP_HAS_PUBLISHER = 4,
-    /// The transport takes nothing now; nothing of the message is published.
+    /// The transport takes nothing now; nothing of the message is published. Of a request: the OMS is not there, or does not
+    /// take requests as fast as they come; it has not left.
     TP_UNAVAILABLE = 5,
     /// No answer came: the message may be published, or be so later. Resend finds out.
     TP_OUTCOME_UNKNOWN = 6,
@@ -46,6 +49,8 @@ pub enum tp_status {
     TP_PANIC = 15,
     /// Anything else, as the sentence says. It does not pass by itself.
     TP_OTHER = 16,
+    /// The session with the OMS is over, as the sentence says; close it, and open another one.
+    TP_ENDED = 17,
 }
 
 thread_local! {
@@ -89,11 +94,16 @@ impl Failure {
     #[cold]
     #[inline(never)]
     pub fn tell(self) -> tp_status {
-        let sentence = CString::new(self.sentence.replace('\0', " ")).expect("its zeros are gone");
+        let sentence = c_text(&self.sentence);
         // A thread that ends has no place for it any more.
         let _ = LAST.try_with(|last| *last.borrow_mut() = Some(sentence));
         self.status
     }
+}
+
+/// Text as C reads it.
+pub fn c_text(text: &str) -> CString {
+    CString::new(text.replace('\0', " ")).expect("its zeros are gone")
 }
 
 impl From<ConnectError> for Failure {
@@ -133,6 +143,38 @@ impl From<ReceiveError> for Failure {
             ReceiveError::NotAcknowledged(_) => tp_status::TP_NOT_ACKNOWLEDGED,
             ReceiveError::Gone(_) => tp_status::TP_GONE,
             ReceiveError::Other(_) => tp_status::TP_OTHER,
+        };
+        Self::new(status, error.to_string())
+    }
+}
+
+impl From<ClientError> for Failure {
+    fn from(error: ClientError) -> Self {
+        let status = match &error {
+            ClientError::Address(_) => tp_status::TP_INVALID,
+            ClientError::Clock(_) => tp_status::TP_OTHER,
+            ClientError::Unreachable { .. }
+            | ClientError::Tls { .. }
+            | ClientError::Late { .. }
+            | ClientError::Logon(_)
+            | ClientError::Refused { .. }
+            | ClientError::LoggedOut(_)
+            | ClientError::Frame(_)
+            | ClientError::Protocol(_)
+            | ClientError::Lost(_)
+            | ClientError::Closed
+            | ClientError::Silent(_) => tp_status::TP_CONNECT,
+        };
+        Self::new(status, error.to_string())
+    }
+}
+
+impl From<SendError<Request>> for Failure {
+    fn from(error: SendError<Request>) -> Self {
+        let status = match &error {
+            SendError::Full(_) | SendError::Disconnected(_) => tp_status::TP_UNAVAILABLE,
+            SendError::Malformed { .. } => tp_status::TP_INVALID,
+            SendError::Older(_) => tp_status::TP_UNSUPPORTED,
         };
         Self::new(status, error.to_string())
     }

@@ -6,7 +6,7 @@ use tickpath_clock::{Clock, Priority, Wait, cpus};
 use tickpath_oms::Layout;
 
 use crate::path::{self, Settings as PathSettings, Ticks};
-use crate::python_path;
+use crate::python_path::{self, Over};
 use tickpath_compare::{Line, in_turn, table, value};
 use tickpath_harness::arrivals::Arrivals;
 use tickpath_harness::others::{Busy, Processes};
@@ -15,9 +15,10 @@ use tickpath_harness::{Lab, LabError, host};
 use tickpath_result::{Counts, PERCENTILES, Phase, ResultFile, Run, median};
 use tickpath_scratch::python::Python;
 use tickpath_scratch::redis::{Server, ServerSettings, one_publish_per_process};
+use tickpath_scratch::scripts::Library;
 
 /// About how long all of it takes, in seconds.
-pub const SECONDS: u32 = 80;
+pub const SECONDS: u32 = 90;
 
 /// Ticks a second of the path alone, and enough of them for the 99.99th percentile.
 const PATH_RATE: f64 = 20_000.0;
@@ -27,7 +28,7 @@ const PATH_TICKS: u64 = 100_000;
 pub const COMPARED_RATE: f64 = 1_000.0;
 const COMPARED_TICKS: u64 = 500;
 const TRIED_TICKS: u64 = 300;
-/// Of seven pairs each, all five intervals hold in 92 % of demos.
+/// Of seven pairs each, all six intervals hold in 90 % of demos.
 const REPEATS: u32 = 7;
 
 /// Processes with one publish each: as many as a median needs.
@@ -109,9 +110,11 @@ fn measure(lab: &Lab<'_>, settings: &Settings, result: &mut ResultFile, found: &
         );
         return Ok(());
     };
-    let python = Python::prepare(lab.progress);
-    let changes = changes(&best, python.is_ok());
-    take_turns(lab, settings, result, found, changes, python.as_ref().ok())?;
+    let (python, ours) = (Library::RedisPy.python(lab), Library::Tickpath.python(lab));
+    let pythons = [python.as_ref().ok(), ours.as_ref().ok()];
+    let changes = changes(&best, pythons.map(|python| Some(python?.runtime.as_str())));
+    take_turns(lab, settings, result, found, changes, pythons)?;
+    found.missing.extend(ours.err().map(|why| format!("the path in Python over the log: {why}")));
     match (python, start(lab, None)?) {
         (Ok(python), Some(server)) => {
             lab.step("python3 with redis-py, one publish a process", 8.0)?;
@@ -227,17 +230,18 @@ fn about_server(run: &mut Run, server: &Server, placed: Placed) {
     run.params.set("server_cpu", placed.server_cpu.map_or("any".to_owned(), |cpu| cpu.to_string()));
 }
 
-/// What takes turns.
+/// What takes turns. In Python it is over Redis, or, where that is nowhere, over the log.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Side {
     Log { wait: Wait, generator_wait: Wait },
     Redis(Placed),
-    Python(Placed),
+    Python(Option<Placed>),
 }
 
 /// What is set against what. In the first pair each side is as it is fastest; in each other one that has a ratio a
-/// single thing differs, and the rest is what suits Redis best.
-fn changes(best: &Best, has_python: bool) -> Vec<(Change, [Side; 2])> {
+/// single thing differs, and the rest is what suits Redis best. In Python it runs where it can, by redis-py and by the
+/// package `tickpath`: what each has for a runtime.
+fn changes(best: &Best, [redis_py, tickpath]: [Option<&str>; 2]) -> Vec<(Change, [Side; 2])> {
     let change =
         |name, what: String, sides| Change { name, what, sides, no_ratio: None, raw_ns: [None; 2], cpu_ns: [None; 2] };
     let transport = |name, what: String| change(name, what, ["over Redis", "over the log"]);
@@ -276,12 +280,18 @@ fn changes(best: &Best, has_python: bool) -> Vec<(Change, [Side; 2])> {
             [log(Wait::Adaptive, Wait::Busy), log(Wait::Busy, Wait::Busy)],
         ),
     ];
-    if has_python {
+    if redis_py.is_some() {
         let what = "The path as people write it in Python, and ours in Rust, both over Redis, sleeping, same CPUs";
         let name = "python_path_to_rust_path_tick_to_order";
         let both = change(name, what.to_owned(), ["in Python", "in Rust"]);
         let no_ratio = Some("no ratio: in Python the order is JSON, goes over Redis, and has no risk check or journal");
-        changes.push((Change { no_ratio, ..both }, [Side::Python(block), Side::Redis(block)]));
+        changes.push((Change { no_ratio, ..both }, [Side::Python(Some(block)), Side::Redis(block)]));
+    }
+    if redis_py.is_some() && tickpath.is_some() {
+        let what = "The same path in Python, over the log in place of Redis: one script, JSON both ways, sleeping";
+        let both = transport("python_redis_to_python_log_tick_to_order", what.to_owned());
+        let no_ratio = (redis_py != tickpath).then_some("no ratio: the two ran on different Pythons");
+        changes.push((Change { no_ratio, ..both }, [Side::Python(Some(block)), Side::Python(None)]));
     }
     changes
 }
@@ -293,7 +303,7 @@ fn take_turns(
     result: &mut ResultFile,
     found: &mut Found,
     changes: Vec<(Change, [Side; 2])>,
-    python: Option<&Python>,
+    pythons: [Option<&Python>; 2],
 ) -> Result<(), LabError> {
     // What each run measured, that again if the run is valid, for one that broke a rule proves nothing; and its CPU.
     let mut sides: Vec<(Side, Vec<[Option<f64>; 3]>)> = Vec::new();
@@ -304,7 +314,7 @@ fn take_turns(
     }
     for repeat in 1..=REPEATS {
         for (side, measured) in in_turn(repeat, &mut sides) {
-            let run = run_side(lab, settings, *side, python, repeat)?;
+            let run = run_side(lab, settings, *side, pythons, repeat)?;
             let p50_ns = value(&run, FIGURE);
             measured.push([p50_ns, p50_ns.filter(|_| run.valid), value(&run, CPU)]);
             result.runs.push(run);
@@ -330,24 +340,28 @@ fn run_side(
     lab: &Lab<'_>,
     settings: &Settings,
     side: Side,
-    python: Option<&Python>,
+    [redis_py, tickpath]: [Option<&Python>; 2],
     repeat: u32,
 ) -> Result<Run, LabError> {
     let server = |placed: Placed| {
         let gone = || LabError::Failed("redis-server was there, and is not any more".to_owned());
         start(lab, placed.server_cpu)?.ok_or_else(gone)
     };
-    match (side, python) {
-        (Side::Python(placed), Some(python)) => {
+    let in_python = |library, python: Option<&Python>, url: &str| {
+        let python = python.ok_or_else(|| LabError::Failed("there is no Python".to_owned()))?;
+        let over = Over { library, python, url };
+        python_path::run(lab, over, settings.cpus, COMPARED_RATE as u64, COMPARED_TICKS, repeat)
+    };
+    match side {
+        Side::Python(Some(placed)) => {
             let server = server(placed)?;
-            let rate = COMPARED_RATE as u64;
-            let mut run = python_path::run(lab, python, &server, settings.cpus, rate, COMPARED_TICKS, repeat)?;
+            let mut run = in_python(Library::RedisPy, redis_py, &server.url())?;
             about_server(&mut run, &server, placed);
             Ok(run)
         }
-        (Side::Python(_), None) => Err(LabError::Failed("there is no Python".to_owned())),
-        (Side::Redis(placed), _) => over_redis(lab, settings, &server(placed)?, placed, COMPARED_TICKS, repeat),
-        (Side::Log { wait, generator_wait }, _) => {
+        Side::Python(None) => in_python(Library::Tickpath, tickpath, "shm://"),
+        Side::Redis(placed) => over_redis(lab, settings, &server(placed)?, placed, COMPARED_TICKS, repeat),
+        Side::Log { wait, generator_wait } => {
             let over = path_settings(settings, "shm://", wait, COMPARED_RATE, COMPARED_TICKS);
             path::run(lab, &PathSettings { generator_wait: Some(generator_wait), repeat, ..over })
         }
@@ -422,9 +436,19 @@ mod tests {
     fn what_differs_in_more_than_one_thing_has_no_ratio() {
         let placed = Placed { wait: Wait::Block, server_cpu: None, generator_wait: Wait::Block };
         let best = Best { of_all: placed, busy: Placed { wait: Wait::Busy, ..placed }, block: placed };
-        for (change, sides) in changes(&best, true) {
-            let is_python = sides.iter().any(|side| matches!(side, Side::Python(_)));
-            assert_eq!(change.no_ratio.is_some(), is_python, "{}", change.name);
-        }
+        let ratios = |pythons| {
+            let changes = changes(&best, pythons);
+            for (change, sides) in &changes {
+                let in_python = sides.iter().filter(|side| matches!(side, Side::Python(_))).count();
+                let differ = in_python == 1 || in_python == 2 && pythons[0] != pythons[1];
+                assert_eq!(change.no_ratio.is_some(), differ, "{}", change.name);
+            }
+            (changes.len(), changes.iter().filter(|(change, _)| change.no_ratio.is_none()).count())
+        };
+        let [old, new] = [Some("CPython 3.11.7"), Some("CPython 3.14.0")];
+        assert_eq!(
+            [[None, None], [old, None], [None, new], [old, old], [old, new]].map(ratios),
+            [(5, 5), (6, 5), (5, 5), (7, 6), (7, 5)]
+        );
     }
 }

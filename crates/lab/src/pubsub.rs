@@ -13,21 +13,23 @@
 //! Three phases, three results: [`run`] is a steady stream, or, at a low rate, the first message after an idle;
 //! [`cold`] is the first message of a new process, connecting included; [`round_trip`] waits for each answer.
 
+mod client;
+mod clients;
 mod cold;
 mod ends;
 mod go_redis;
 mod plan;
+mod python;
 mod role;
 mod round_trip;
 mod settings;
 mod steady;
 
+pub use client::{ForeignClient, Listed};
+pub use clients::{CLIENTS, Pair, pairs};
 pub use cold::cold;
 pub use plan::{Plan, plan};
-pub use role::{ForeignClient, Prepare, PublisherRole, SubscriberRole};
+pub use role::{PublisherRole, SubscriberRole};
 pub use round_trip::{PingRole, PongRole, round_trip};
 pub use settings::Settings;
 pub use steady::{Ends, run, run_with};
-
-/// Clients in other languages by name: whoever adds one adds its file, and a line here.
-pub const CLIENTS: &[(&str, Prepare)] = &[(go_redis::NAME, go_redis::prepare)];

@@ -1,4 +1,5 @@
-//! The path as people write it in Python: feed, strategy and venue over Redis, JSON both ways, redis-py throughout.
+//! The path as people write it in Python: feed, strategy and venue over Redis, JSON both ways, redis-py throughout; and the
+//! same scripts over the log, with the package `tickpath` in its place.
 //!
 //! ```text
 //!   feed ─publish→ Redis ─listen→ strategy ─publish→ Redis ─listen→ venue
@@ -19,16 +20,31 @@ use tickpath_harness::samples::{Samples, load};
 use tickpath_harness::{Lab, LabError};
 use tickpath_result::{Counts, Run};
 use tickpath_scratch::python::Python;
-use tickpath_scratch::redis::Server;
+use tickpath_scratch::scripts::{Library, RECONNECTS};
 
-/// What scripts import that tell of connections that were made again.
-pub(crate) const RECONNECTS: (&str, &str) = ("reconnects.py", include_str!("python/reconnects.py"));
+/// The parts, and what each library does of them.
+const PATH: (&str, &str) = ("path.py", include_str!("python/path.py"));
+const BY_TICKPATH: (&str, &str) = ("path_tickpath.py", include_str!("python/path_tickpath.py"));
+const BY_REDIS_PY: (&str, &str) = ("path_redis_py.py", include_str!("python/path_redis_py.py"));
+
+/// What carries ticks and orders, and what runs the scripts.
+#[derive(Debug, Clone, Copy)]
+pub struct Over<'a> {
+    /// The library.
+    pub library: Library,
+    /// An interpreter that has it.
+    pub python: &'a Python,
+    /// Where both topics are.
+    pub url: &'a str,
+}
 
 /// What a process of the path is told.
 #[derive(Debug, Serialize)]
 struct Part<'a> {
     role: &'a str,
-    port: u16,
+    /// The module that carries its messages.
+    library: &'a str,
+    url: &'a str,
     name: &'a str,
     count: u64,
     rate: u64,
@@ -39,21 +55,26 @@ struct Part<'a> {
 /// So many ticks, at so many a second; feed and venue on the first CPU, the strategy on the second one, as on our own path.
 pub fn run(
     lab: &Lab<'_>,
-    python: &Python,
-    server: &Server,
+    Over { library, python, url }: Over<'_>,
     [generator, system]: [usize; 2],
     rate: u64,
     count: u64,
     repeat: u32,
 ) -> Result<Run, LabError> {
     let seconds = count as f64 / rate as f64;
-    lab.step("the path in Python over Redis", seconds + 1.0)?;
-    let name = format!("tickpath:{}:path", lab.name);
+    let (by, target, bus) = match library {
+        Library::Tickpath => (BY_TICKPATH, "shm://", "the log"),
+        Library::RedisPy => (BY_REDIS_PY, "redis://", "Redis"),
+    };
+    lab.step(&format!("the path in Python over {bus}"), seconds + 1.0)?;
+    // What is left of it in shared memory goes with the lab.
+    let name = format!("{}.python.{repeat}", lab.name);
     let out = |role: &str| lab.folder().join(format!("python-{role}"));
     let spawn = |role: &'static str| {
         let cpu = if role == "strategy" { system } else { generator };
-        let part = Part { role, port: server.port, name: &name, count, rate, cpu, out: out(role) };
-        python.spawn(lab, role, &[("path.py", include_str!("python/path.py")), RECONNECTS], &part)
+        let library = by.0.trim_end_matches(".py");
+        let part = Part { role, library, url, name: &name, count, rate, cpu, out: out(role) };
+        python.spawn(lab, role, &[PATH, by, RECONNECTS], &part)
     };
     let mut venue = spawn("venue")?;
     let mut strategy = spawn("strategy")?;
@@ -66,8 +87,8 @@ pub fn run(
     let arrived: BTreeMap<u64, u64> = load::<2>(&out("venue"))?.into_iter().map(|[number, at]| (number, at)).collect();
     let ticks = load::<4>(&out("strategy"))?;
     let mut run = Run {
-        target: "redis://".to_owned(),
-        client: "redis-py".to_owned(),
+        target: target.to_owned(),
+        client: library.client().to_owned(),
         repeat,
         valid: true,
         counts: Counts {
@@ -76,16 +97,14 @@ pub fn run(
             lost: count.saturating_sub(ticks.len() as u64),
             ..Counts::default()
         },
-        notes: vec!["Python on both sides of Redis: JSON, a blocking listen, no risk check and no journal".to_owned()],
+        notes: vec![format!("Python on both sides of {bus}: JSON, a blocking wait, no risk check and no journal")],
         ..Run::default()
     };
     run.params.set("rate_per_s", rate);
     run.params.set("wait", "block");
     run.params.set("cpus", vec![generator, system]);
     run.params.set("threads", format!("feed and venue on CPU {generator}; strategy on CPU {system}"));
-    run.software.client = Some("redis-py".to_owned());
-    run.software.client_version = python.version_of("redis").map(str::to_owned);
-    run.software.runtime = Some(python.runtime.clone());
+    library.tell(python, &mut run);
     // All stamps are Python's, in nanoseconds.
     let ns = Calibration::nanoseconds();
     let hop = |samples: Vec<(u64, u64)>| Samples(samples).hop(&ns, &[]);
@@ -110,29 +129,4 @@ pub fn run(
         run.notes.push(format!("{} ticks and {} orders were lost", run.counts.lost, ticks.len() - arrived.len()));
     }
     Ok(run)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_connection_that_is_made_twice_was_lost_once() {
-        const USED: &str = "
-class Connection:
-    def on_connect(self):
-        pass
-
-first, second = Connection(), Connection()
-told = []
-for connection in (first, second, first):
-    connected(connection)
-    told.append(reconnects())
-print(told)
-";
-        let script = format!("{}{USED}", RECONNECTS.1);
-        let ran = std::process::Command::new("python3").args(["-I", "-c", &script]).output().expect("there is Python");
-        let (out, err) = (String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
-        assert_eq!(out.trim(), "[0, 0, 1]", "{err}");
-    }
 }

@@ -128,15 +128,19 @@ fn called(name: &str) -> String {
     let known = [
         ("log", "the log"),
         ("redis", "Redis"),
-        ("python_redis", "Python over Redis"),
         ("redis-streams", "Redis streams"),
         ("nats", "NATS"),
         ("jetstream", "JetStream"),
         ("rabbitmq", "RabbitMQ"),
         ("kafka", "Kafka"),
     ];
-    let found = known.into_iter().find(|(short, _)| *short == name);
-    found.map_or_else(|| name.replace('_', " "), |(_, called)| called.to_owned())
+    let of = |name: &str| known.into_iter().find(|(short, _)| *short == name).map(|(_, called)| called.to_owned());
+    // A client and its target.
+    let both = |(client, target)| {
+        let client = if client == "python" { "Python" } else { client };
+        Some(format!("{client} over {}", of(target)?))
+    };
+    of(name).or_else(|| both(name.split_once('_')?)).unwrap_or_else(|| name.replace('_', " "))
 }
 
 /// What is known of a run beside its hops: label and text.

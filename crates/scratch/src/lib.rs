@@ -7,5 +7,6 @@ pub mod go;
 mod kept;
 pub mod python;
 pub mod redis;
+pub mod scripts;
 
 pub use kept::FolderError;

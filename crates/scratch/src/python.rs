@@ -2,8 +2,8 @@
 //!
 //! The packages are pinned and lie in a virtual environment of their own, which is made once and kept in the user's
 //! cache; nothing that is installed already is touched. `TICKPATH_PYTHON` names another interpreter, with the packages
-//! in it. A script is a file in the run's folder, and speaks as our own children do: `"ready"`, then `{"result": …}` or
-//! `{"error": …}`, a line each.
+//! in it. Our own package is in no index: who measures it has installed it. A script is a file in the run's folder, and
+//! speaks as our own children do: `"ready"`, then `{"result": …}` or `{"error": …}`, a line each.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -20,6 +20,12 @@ use crate::kept::{self, FolderError, Trouble, cache};
 
 /// The packages and their versions.
 const PACKAGES: [(&str, &str); 3] = [("redis", "8.1.0"), ("hiredis", "3.5.0"), ("uvloop", "0.23.0")];
+
+/// Their names.
+const NAMES: [&str; 3] = [PACKAGES[0].0, PACKAGES[1].0, PACKAGES[2].0];
+
+/// Our own package.
+const OURS: &str = "tickpath";
 
 /// The oldest Python that they run on.
 const OLDEST: (u32, u32) = (3, 10);
@@ -92,6 +98,17 @@ pub enum PythonError {
         /// The first that is missing.
         package: String,
     },
+    /// An interpreter without our own package.
+    #[error(
+        "{program} cannot import the package tickpath ({what}); run {program} -m pip install . in a checkout of Tickpath, \
+         or name an interpreter that has it with TICKPATH_PYTHON=PATH"
+    )]
+    NoTickpath {
+        /// The interpreter.
+        program: String,
+        /// What it says.
+        what: String,
+    },
     /// Nowhere to get packages from.
     #[error(
         "the package index does not answer, or has nothing; check the network, name another index with PIP_INDEX_URL, \
@@ -146,7 +163,22 @@ impl Python {
         }
     }
 
-    /// The version of a package.
+    /// The interpreter that has the package `tickpath`: the one that `TICKPATH_PYTHON` names, else the one beside this
+    /// program, as in a virtual environment, else that of `PATH`.
+    pub fn with_tickpath() -> Result<Self, LabError> {
+        let named = std::env::var_os(VARIABLE).filter(|program| !program.is_empty()).map(PathBuf::from);
+        let beside =
+            || Some(std::env::current_exe().ok()?.with_file_name("python3")).filter(|program| program.exists());
+        let program = named.or_else(beside).unwrap_or_else(|| "python3".into());
+        let lacks = |what| PythonError::NoTickpath { program: program.display().to_string(), what };
+        let facts = ask(&program, false, &[OURS]).map_err(|trouble| lacks(trouble.last_words()))?;
+        match facts.lacking.get(OURS) {
+            Some(what) => Err(lacks(what.clone()).into()),
+            None => Ok(Self { program, runtime: facts.runtime, versions: facts.versions, ours: false }),
+        }
+    }
+
+    /// The version of a package, where it tells.
     pub fn version_of(&self, package: &str) -> Option<&str> {
         self.versions.get(package).map(String::as_str)
     }
@@ -178,7 +210,7 @@ impl Python {
 
     fn named(program: PathBuf) -> Result<Self, PythonError> {
         let name = program.display().to_string();
-        let facts = ask(&program, false)
+        let facts = ask(&program, false, &NAMES)
             .map_err(|trouble| PythonError::NoPython { program: name.clone(), what: trouble.last_words() })?;
         let lacking = PACKAGES.iter().find(|(package, _)| !facts.versions.contains_key(*package));
         match lacking {
@@ -188,7 +220,7 @@ impl Python {
     }
 
     fn cached(progress: &dyn Progress) -> Result<Self, PythonError> {
-        let base = ask("python3".as_ref(), false).map_err(|trouble| match trouble {
+        let base = ask("python3".as_ref(), false, &NAMES).map_err(|trouble| match trouble {
             Trouble::Missing => PythonError::NoInterpreter,
             other => PythonError::Failed(other.last_words()),
         })?;
@@ -204,7 +236,7 @@ impl Python {
     fn open(home: &Path) -> Result<Self, PythonError> {
         let program = interpreter(home);
         let damaged = |what: String| PythonError::Damaged { path: home.to_owned(), what };
-        let facts = ask(&program, true).map_err(|trouble| damaged(trouble.last_words()))?;
+        let facts = ask(&program, true, &NAMES).map_err(|trouble| damaged(trouble.last_words()))?;
         match PACKAGES.iter().find(|(package, pin)| facts.versions.get(*package).is_none_or(|found| found != pin)) {
             Some((package, pin)) => Err(damaged(format!("it has no {package} {pin}"))),
             None => Ok(Self { program, runtime: facts.runtime, versions: facts.versions, ours: true }),
@@ -212,24 +244,31 @@ impl Python {
     }
 }
 
-/// Prints what an interpreter is, and which of the packages that its arguments name it can import.
+/// Prints what an interpreter is, and which of the packages that its arguments name it can import, or why not. One that
+/// lies somewhere and is not installed may know no version.
 const FACTS: &str = r#"
 import importlib, importlib.util, json, platform, sys
 
-def version(name):
+versions, lacking = {}, {}
+for name in sys.argv[1:]:
     try:
-        return importlib.import_module(name).__version__
+        package = importlib.import_module(name)
+    except ImportError as error:
+        lacking[name] = str(error)
+        continue
+    try:
+        versions[name] = package.__version__
     except ImportError:
-        return None
+        pass
 
-versions = {name: version(name) for name in sys.argv[1:]}
 print(json.dumps({
     "executable": sys.executable,
     "version": sys.version_info[:2],
     "build": sys.version,
     "runtime": platform.python_implementation() + " " + platform.python_version(),
     "makes_environments": all(importlib.util.find_spec(name) for name in ("venv", "ensurepip")),
-    "versions": {name: found for name, found in versions.items() if found},
+    "versions": versions,
+    "lacking": lacking,
 }))
 "#;
 
@@ -242,6 +281,7 @@ struct Facts {
     runtime: String,
     makes_environments: bool,
     versions: BTreeMap<String, String>,
+    lacking: BTreeMap<String, String>,
 }
 
 impl Facts {
@@ -253,11 +293,11 @@ impl Facts {
     }
 }
 
-fn ask(program: &Path, isolated: bool) -> Result<Facts, Trouble> {
+fn ask(program: &Path, isolated: bool, packages: &[&str]) -> Result<Facts, Trouble> {
     let mut arguments: Vec<&OsStr> = Vec::new();
     arguments.extend(isolated.then_some(OsStr::new("-I")));
     arguments.extend(["-c", FACTS].map(OsStr::new));
-    arguments.extend(PACKAGES.map(|(package, _)| OsStr::new(package)));
+    arguments.extend(packages.iter().map(OsStr::new));
     let said = run(ASK_SECONDS, program, &arguments)?;
     // A user's own start-up files may have printed before.
     let last = said.lines().last().unwrap_or_default();

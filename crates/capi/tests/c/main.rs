@@ -1,4 +1,4 @@
-//! Programs in C and C++, against the library that Cargo has built, over shared memory.
+//! Programs in C and C++, against the library that Cargo has built, over shared memory, and with an OMS.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -10,7 +10,9 @@ use tickpath_bus::{Connection, Delivery, Event, Policy, Publisher, QueueConfig, 
 use tickpath_clock::{Clock, HostClock, Wait};
 use tickpath_log::Place;
 
+mod desk;
 mod misuse;
+mod orders;
 
 const KIND: u8 = 200;
 const TOPIC: &str = "ticks";
@@ -77,7 +79,7 @@ fn c_and_rust_share_a_queue() {
 #[test]
 fn every_misuse_is_told_in_words() {
     let (programs, bus) = (Programs::new(), Bus::new("misuse"));
-    misuse::check(&programs.say("tests/c/abuse.c", &[&bus.url]));
+    misuse::check(misuse::OF_THE_BUS, &programs.say("tests/c/abuse.c", &[&bus.url]));
 }
 
 /// A place in shared memory that nobody else uses, removed with all that is in it.

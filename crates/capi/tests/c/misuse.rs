@@ -1,7 +1,10 @@
-//! What the library says to every misuse in `abuse.c`.
+//! What the library says to every misuse in `abuse.c`, and in `asks.c` of a session with an OMS.
 
 /// What was done, the status, and a part of the sentence.
-const SAYS: &[(&str, i32, &str)] = &[
+type Says = [(&'static str, i32, &'static str)];
+
+/// To those in `abuse.c`.
+pub(crate) const OF_THE_BUS: &Says = &[
     ("version", OK, ""),
     ("no error yet", OK, ""),
     ("null bus, publisher", INVALID, "tp_bus is null"),
@@ -95,10 +98,74 @@ const SAYS: &[(&str, i32, &str)] = &[
     ("sentence stays", OK, ""),
 ];
 
+/// To those in `asks.c`.
+pub(crate) const OF_A_SESSION: &Says = &[
+    ("null orders, submit", INVALID, "tp_orders is null"),
+    ("id of that submit", OK, ""),
+    ("null orders, cancel", INVALID, "tp_orders is null"),
+    ("null orders, replace", INVALID, "tp_orders is null"),
+    ("null orders, poll", INVALID, "tp_orders is null"),
+    ("count of that poll", OK, ""),
+    ("null orders, wait", INVALID, "tp_orders is null"),
+    ("close no orders", OK, ""),
+    ("null config", INVALID, "url is null"),
+    ("null out", INVALID, "out is null"),
+    ("size of nothing", INVALID, "too small; set its field size to sizeof(tp_orders_config)"),
+    ("size of the future", INVALID, "take the library that belongs to it"),
+    ("null user", INVALID, "user is null"),
+    ("null password", INVALID, "password is null"),
+    ("url of a bus", INVALID, "'shm://oms' is no address of an OMS"),
+    ("url of other text", INVALID, "url is no UTF-8"),
+    ("nobody there", CONNECT, "no OMS answers at unix:///nowhere/oms.sock"),
+    ("unknown since", INVALID, "9 is no tp_since"),
+    ("has_session of 2", INVALID, "has_session is 2"),
+    ("highest session", INVALID, "65535 is no session"),
+    ("session of another user", CONNECT, "session 8 is not this user's"),
+    ("wrong password", CONNECT, "the OMS refused"),
+    ("handle of a wrong password", OK, ""),
+    ("null order", INVALID, "order is null"),
+    ("id of a null order", OK, ""),
+    ("null cancel", INVALID, "cancel is null"),
+    ("null replace", INVALID, "replace is null"),
+    ("size of an order", INVALID, "tp_new_order is 8 bytes"),
+    ("no side", INVALID, "0 is no tp_side; use one of the header's names, which are 1, 2"),
+    ("unknown order type", INVALID, "2 is no tp_order_type"),
+    ("market order with a price", INVALID, "a market order has no price"),
+    ("unknown time in force", INVALID, "2 is no tp_time_in_force; use one of the header's names, which are 0, 1, 3, 4"),
+    ("unknown position effect", INVALID, "3 is no tp_position_effect"),
+    ("cancel of nothing", INVALID, "a cancel names one order"),
+    ("cancel of two", INVALID, "a cancel names one order"),
+    ("size of a cancel", INVALID, "tp_cancel_order is 1 bytes"),
+    ("replace of nothing", INVALID, "a replace names one order"),
+    ("size of a replace", INVALID, "tp_replace_order is 1 bytes"),
+    ("no place for an id", OK, ""),
+    ("id of the program's own", OK, ""),
+    ("it is that one", OK, ""),
+    ("null count", INVALID, "count is null"),
+    ("null events", INVALID, "events is null"),
+    ("count of null events", OK, ""),
+    ("size of no event", INVALID, "tp_order_event is 0 bytes"),
+    ("size of a later event", INVALID, "take the library that belongs to it"),
+    ("no room at all", OK, ""),
+    ("submit in a fork", FORKED, "this tp_orders was opened before the process was forked"),
+    ("poll in a fork", FORKED, "this tp_orders was opened before the process was forked"),
+    ("wait in a fork", FORKED, "this tp_orders was opened before the process was forked"),
+    ("close in a fork", FORKED, "it is the parent's: leave it"),
+    ("poll behind a fork", OK, ""),
+    ("poll of what was taken over", ENDED, "another logon has taken the session over; this session is over"),
+    ("all was told before", OK, ""),
+    ("submit to what was taken over", ENDED, "this session is over: close it, and open another one"),
+    ("wait for what was taken over", OK, ""),
+    ("close what was taken over", OK, ""),
+    ("poll of the new one", OK, ""),
+    ("it is connected", OK, ""),
+];
+
 // As the header has them: these numbers never change.
 const OK: i32 = 0;
 const INVALID: i32 = 1;
 const UNSUPPORTED: i32 = 2;
+const CONNECT: i32 = 3;
 const HAS_PUBLISHER: i32 = 4;
 const TOPIC_FULL: i32 = 7;
 const NO_SUBSCRIBER: i32 = 8;
@@ -106,11 +173,12 @@ const TOO_LARGE: i32 = 9;
 const IN_USE: i32 = 13;
 const FORKED: i32 = 14;
 const OTHER: i32 = 16;
+const ENDED: i32 = 17;
 
-/// Holds what the program said against the table, line by line.
-pub(crate) fn check(said: &str) {
+/// Holds what a program said against its table, line by line.
+pub(crate) fn check(says: &Says, said: &str) {
     let mut lines = said.lines();
-    for (what, status, part) in SAYS {
+    for (what, status, part) in says {
         let line = lines.next().unwrap_or_else(|| panic!("nothing was said of '{what}':\n{said}"));
         let sentence = line.strip_prefix(&format!("{what}: {status} "));
         let is_told = sentence.is_some_and(|sentence| sentence.contains(part));

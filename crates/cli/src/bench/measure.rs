@@ -114,10 +114,14 @@ pub fn usage(error: LabError) -> anyhow::Error {
 /// What a waiting receiver takes of a processor.
 const RECEIVER_CPU: &str = "receiver_cpu_per_message_ns";
 
-/// Where several targets or ways to wait took turns, the ratio of each to the first, for each way in which they ran
+/// Where several targets, clients or ways to wait took turns, the ratio of each to the first, for each way in which they ran
 /// otherwise and each of these hops that they have; of ways to wait that of the receiver's processor time too.
 pub fn compare_turns(result: &mut ResultFile, hops: &[&str]) {
-    let target = |run: &Run| short_name(&run.target);
+    let is_one = result.runs.iter().all(|run| run.client == result.runs[0].client);
+    let target = |run: &Run| match short_name(&run.target) {
+        name if is_one => name,
+        name => format!("{}_{name}", run.client),
+    };
     let wait = |run: &Run| run.params.text("wait");
     let mut lines = Vec::new();
     for hop in hops {

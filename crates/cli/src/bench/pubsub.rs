@@ -10,7 +10,7 @@ use tickpath_explain as explain;
 use tickpath_harness::signals::Stopping;
 use tickpath_harness::targets::is_log;
 use tickpath_harness::{Lab, LabError, host, targets};
-use tickpath_lab::pubsub::{CLIENTS, Settings, cold, plan, round_trip, run as steady};
+use tickpath_lab::pubsub::{CLIENTS, Pair, Settings, cold, pairs, plan, round_trip, run as steady};
 use tickpath_result::{Phase, ResultFile, Run, short_name};
 use tickpath_scratch::redis::{Server, ServerSettings};
 
@@ -60,10 +60,11 @@ pub struct PubsubArgs {
     /// scripts/brokers has started
     #[arg(long, value_name = "URL", value_parser = bus_url)]
     pub target: Vec<String>,
-    /// Whose code publishes and subscribes: rust is our own bus; any other has the phases steady and idle, on targets
-    /// that it has: go-redis on publish and subscribe of Redis
-    #[arg(long, value_name = "CLIENT", default_value = OURS, value_parser = clients(), conflicts_with_all = ["preset", "stall"])]
-    pub client: String,
+    /// Whose code publishes and subscribes: rust is our own bus; any other has the phases steady and idle. python is the
+    /// package tickpath, on every target; redis-py and go-redis publish and subscribe on Redis. May be a list, and then
+    /// they take turns, each on the targets that it has
+    #[arg(long, value_name = "CLIENT", value_delimiter = ',', default_value = OURS, value_parser = clients(), conflicts_with_all = ["preset", "stall"])]
+    pub client: Vec<String>,
     /// Bytes of a message, 16 to 16777216; may be a list. 1024,64,65536 if not given, and 1024 for --rate auto
     #[arg(long, value_name = "BYTES", value_delimiter = ',', value_parser = size)]
     pub size: Vec<usize>,
@@ -228,30 +229,31 @@ fn measure(lab: &Lab<'_>, args: &PubsubArgs, result: &mut ResultFile) -> anyhow:
     let all = if args.target.is_empty() { targets::all() } else { args.target.clone() };
     are_targets(&all)?;
     have_policy(&all, args.policy)?;
-    let foreign = CLIENTS.iter().find(|(name, _)| *name == args.client);
-    let foreign = foreign.map(|(_, prepare)| prepare(lab, &all)).transpose().map_err(usage)?;
-    if foreign.is_some() && args.phase.is_empty() {
-        eprintln!("tickpath: --client {} has no cold and no round-trip phase: they are left out", args.client);
+    let pairs = pairs(lab, &args.client, &all).map_err(usage)?;
+    if !is_ours(args) && args.phase.is_empty() {
+        let clients = args.client.join(",");
+        eprintln!("tickpath: --client {clients} has no cold and no round-trip phase: they are left out");
     }
     if let Some(missing) = args.target.is_empty().then(targets::missing).flatten() {
         eprintln!("tickpath: {missing}");
     }
     let waits = match args.wait[..] {
-        [] if all.iter().all(|target| is_log(target)) => vec![Wait::Busy],
+        [] if pairs.iter().all(|(_, target)| is_log(target)) => vec![Wait::Busy],
         [] => vec![Wait::Block],
         _ => args.wait.clone(),
     };
-    let (runs, seconds) = estimate(args, all.len() * waits.len());
+    let (runs, seconds) = estimate(args, pairs.len() * waits.len());
     lab.progress.plan(runs, seconds);
     result.host = host::floor(lab, cpus)?;
     for repeat in 1..=args.repeat {
-        let all = in_turn(repeat, all.clone());
         for wait in in_turn(repeat, waits.iter().copied()) {
-            let base = Settings { foreign: foreign.clone(), ..base(args, wait, cpus, repeat) };
+            let base = base(args, wait, cpus, repeat);
+            let of = |(foreign, target): Pair| Settings { foreign, target, ..base.clone() };
+            let all: Vec<Settings> = in_turn(repeat, pairs.clone()).into_iter().map(of).collect();
             match args.rate {
-                Pace::At(Rate::Max) => flood(lab, args, &all, &base, result)?,
-                Pace::At(Rate::PerSecond(rate)) => phases(lab, args, &all, &base, rate, result)?,
-                Pace::Auto => searches(lab, args, &all, &base, result)?,
+                Pace::At(Rate::Max) => flood(lab, args, &all, result)?,
+                Pace::At(Rate::PerSecond(rate)) => phases(lab, args, &all, rate, result)?,
+                Pace::Auto => searches(lab, args, &all, result)?,
             }
         }
     }
@@ -262,28 +264,22 @@ fn measure(lab: &Lab<'_>, args: &PubsubArgs, result: &mut ResultFile) -> anyhow:
     Ok(())
 }
 
-/// As fast as it goes; targets innermost, so that they take turns.
-fn flood(
-    lab: &Lab<'_>,
-    args: &PubsubArgs,
-    all: &[String],
-    base: &Settings,
-    result: &mut ResultFile,
-) -> anyhow::Result<()> {
+/// As fast as it goes; clients and targets innermost, so that they take turns.
+fn flood(lab: &Lab<'_>, args: &PubsubArgs, all: &[Settings], result: &mut ResultFile) -> anyhow::Result<()> {
     for size in sizes(args) {
         for &batch in &args.batch {
             for &readers in &args.readers {
-                for target in all {
+                for base in all {
                     let (batch, readers) = (batch as usize, readers as usize);
-                    let settings = Settings { target: target.clone(), size, batch, readers, ..base.clone() };
+                    let settings = Settings { size, batch, readers, ..base.clone() };
                     let count = match args.count {
                         Some(count) => Ok(count),
-                        None if is_log(target) => Ok(((8u64 << 30) / size as u64).clamp(1, 20_000_000)),
+                        None if is_log(&base.target) => Ok(((8u64 << 30) / size as u64).clamp(1, 20_000_000)),
                         // As many as a broker takes in some seconds.
                         None => plan(lab, &settings, 1e8, 4.0).map(|plan| plan.count),
                     };
                     let run = count.and_then(|count| steady(lab, &Settings { count, ..settings }));
-                    keep(result, target, base, run)?;
+                    keep(result, base, run)?;
                 }
             }
         }
@@ -291,39 +287,36 @@ fn flood(
     Ok(())
 }
 
-/// Each phase that was asked for, targets innermost.
+/// Each phase that was asked for, clients and targets innermost.
 fn phases(
     lab: &Lab<'_>,
     args: &PubsubArgs,
-    all: &[String],
-    base: &Settings,
+    all: &[Settings],
     rate: f64,
     result: &mut ResultFile,
 ) -> anyhow::Result<()> {
     if wants(args, "steady") {
-        streams(lab, args, all, base, rate, result)?;
+        streams(lab, args, all, rate, result)?;
     }
     if wants(args, "idle") {
         for &idle in &args.idle {
-            for target in all {
+            for base in all {
                 let count = (IDLE_SECONDS * 1e3 / idle).clamp(IDLE_LEAST, IDLE_MOST) as u64;
                 let rate = Some(1e3 / idle);
-                let settings = Settings { target: target.clone(), count, rate, phase: Phase::Idle, ..base.clone() };
-                keep(result, target, base, steady(lab, &settings))?;
+                let settings = Settings { count, rate, phase: Phase::Idle, ..base.clone() };
+                keep(result, base, steady(lab, &settings))?;
             }
         }
     }
     if wants(args, "round-trip") {
-        for target in all {
-            let count = args.count.unwrap_or(1_000_000);
-            let settings = Settings { target: target.clone(), count, ..base.clone() };
-            keep(result, target, base, round_trip(lab, &settings, ROUND_TRIP_SECONDS))?;
+        for base in all {
+            let settings = Settings { count: args.count.unwrap_or(1_000_000), ..base.clone() };
+            keep(result, base, round_trip(lab, &settings, ROUND_TRIP_SECONDS))?;
         }
     }
     if wants(args, "cold") {
-        for target in all {
-            let settings = Settings { target: target.clone(), ..base.clone() };
-            keep(result, target, base, cold(lab, &settings, COLD_TIMES))?;
+        for base in all {
+            keep(result, base, cold(lab, base, COLD_TIMES))?;
         }
     }
     Ok(())
@@ -333,24 +326,22 @@ fn phases(
 fn streams(
     lab: &Lab<'_>,
     args: &PubsubArgs,
-    all: &[String],
-    base: &Settings,
+    all: &[Settings],
     rate: f64,
     result: &mut ResultFile,
 ) -> anyhow::Result<()> {
     let arrivals = arrivals(&args.arrivals, args.seed);
     for size in sizes(args) {
         for &readers in &args.readers {
-            for target in all {
-                let (target_url, readers) = (target.clone(), readers as usize);
-                let settings = Settings { target: target_url, size, readers, arrivals, ..base.clone() };
+            for base in all {
+                let settings = Settings { size, readers: readers as usize, arrivals, ..base.clone() };
                 let planned = match plan(lab, &settings, rate, duration(args, size)) {
                     Ok(planned) => planned,
-                    Err(error) => return keep(result, target, base, Err(error)),
+                    Err(error) => return keep(result, base, Err(error)),
                 };
                 let count = args.count.unwrap_or(planned.count);
                 let run = steady(lab, &Settings { rate: Some(planned.rate), count, ..settings });
-                keep(result, target, base, run)?;
+                keep(result, base, run)?;
                 result.runs.iter_mut().last().into_iter().for_each(|run| run.notes.extend(planned.note.clone()));
             }
         }
@@ -358,30 +349,24 @@ fn streams(
     Ok(())
 }
 
-/// The highest rate that keeps the promise, for each target, size and number of readers.
-fn searches(
-    lab: &Lab<'_>,
-    args: &PubsubArgs,
-    all: &[String],
-    base: &Settings,
-    result: &mut ResultFile,
-) -> anyhow::Result<()> {
+/// The highest rate that keeps the promise, for each client and target, size and number of readers.
+fn searches(lab: &Lab<'_>, args: &PubsubArgs, all: &[Settings], result: &mut ResultFile) -> anyhow::Result<()> {
     let promise = args.slo.as_ref().context("--rate auto has a promise")?;
     let (arrivals, seconds) = (arrivals(&args.arrivals, args.seed), args.duration.unwrap_or(OTHER_SECONDS));
     for bytes in sizes(args) {
         for &readers in &args.readers {
-            for target in all {
-                let (url, readers) = (target.clone(), readers as usize);
-                let settings = Settings { target: url, size: bytes, readers, arrivals, ..base.clone() };
+            for base in all {
+                let settings = Settings { size: bytes, readers: readers as usize, arrivals, ..base.clone() };
                 let found = slo::search(lab, promise, &settings, seconds, result)?;
                 let details = [
+                    (args.client.len() > 1, base.client().to_owned()),
                     (sizes(args).len() > 1, tickpath_report::size(bytes as f64)),
                     (args.readers.len() > 1, format!("{readers} readers")),
                     (args.wait.len() > 1, base.wait.name().to_owned()),
                     (args.repeat > 1, format!("search {} of {}", base.repeat, args.repeat)),
                 ];
                 let told = details.into_iter().filter(|(tells, _)| *tells).map(|(_, words)| format!(", {words}"));
-                result.findings.push(format!("{}{} {found}", short_name(target), told.collect::<String>()));
+                result.findings.push(format!("{}{} {found}", short_name(&base.target), told.collect::<String>()));
             }
         }
     }
@@ -389,13 +374,13 @@ fn searches(
 }
 
 /// Keeps a run; of one that broke off, that it did, so that what was measured before it stands with the reason.
-fn keep(result: &mut ResultFile, target: &str, base: &Settings, run: Result<Run, LabError>) -> anyhow::Result<()> {
+fn keep(result: &mut ResultFile, base: &Settings, run: Result<Run, LabError>) -> anyhow::Result<()> {
     match run {
         Ok(run) => result.runs.push(run),
         Err(error @ LabError::Setting(_)) => return Err(usage(error)),
         Err(error) => {
             result.runs.push(Run {
-                target: target.to_owned(),
+                target: base.target.clone(),
                 client: base.client().to_owned(),
                 repeat: base.repeat,
                 notes: vec![format!("it broke off: {error}")],
@@ -407,9 +392,14 @@ fn keep(result: &mut ResultFile, target: &str, base: &Settings, run: Result<Run,
     Ok(())
 }
 
+/// Whether our own bus alone is measured, which alone has all phases.
+fn is_ours(args: &PubsubArgs) -> bool {
+    args.client.iter().all(|client| client == OURS)
+}
+
 fn wants(args: &PubsubArgs, phase: &str) -> bool {
     match args.phase.is_empty() {
-        true if args.client != OURS && ["cold", "round-trip"].contains(&phase) => false,
+        true if !is_ours(args) && ["cold", "round-trip"].contains(&phase) => false,
         true => args.count.is_none() || phase == "steady",
         false => args.phase.iter().any(|wanted| wanted == phase),
     }
@@ -476,7 +466,7 @@ fn have_policy(all: &[String], policy: Option<Policy>) -> anyhow::Result<()> {
 
 /// Whose code there is.
 fn clients() -> PossibleValuesParser {
-    std::iter::once(OURS).chain(CLIENTS.iter().map(|(name, _)| *name)).into()
+    std::iter::once(OURS).chain(CLIENTS.iter().map(|client| client.name)).into()
 }
 
 fn pace(text: &str) -> Result<Pace, String> {

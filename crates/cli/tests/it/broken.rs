@@ -161,13 +161,25 @@ fn calls_in_turn_say_once_how_long_all_of_them_take() {
 }
 
 #[test]
-fn a_python_that_is_not_there_is_named_with_the_remedy() {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tickpath"));
-    command.args(["bench", "clients", "--client", "redis-py", "--count", "10", "--quiet"]);
-    let ran = command.env("TICKPATH_PYTHON", "/no/such/python").output().unwrap();
-    let said = String::from_utf8_lossy(&ran.stderr);
-    assert!(!ran.status.success() && said.contains("/no/such/python"), "{said}");
-    assert_eq!(said.lines().count(), 1, "{said}");
+fn a_python_that_is_not_there_or_lacks_the_package_is_named_with_the_remedy() {
+    let folder = tempdir().unwrap();
+    // An installed package or a path of the user's would be found otherwise.
+    let bare = folder.path().join("bare");
+    fs::write(&bare, "#!/bin/sh\nexec python3 -I -S \"$@\"\n").unwrap();
+    fs::set_permissions(&bare, fs::Permissions::from_mode(0o755)).unwrap();
+    let (none, bare, phase) = ("/no/such/python", text(&bare), "--phase steady");
+    for (call, python, told) in [
+        ("clients --client redis-py".to_owned(), none, "/no/such/python"),
+        (format!("pubsub --client python --target shm:// {phase}"), none, "-m pip install ."),
+        (format!("pubsub --client python --target shm:// {phase}"), bare, "No module named 'tickpath'); run"),
+    ] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tickpath"));
+        command.args(format!("bench {call} --count 10 --quiet").split(' '));
+        let ran = command.env("TICKPATH_PYTHON", python).output().unwrap();
+        let said = String::from_utf8_lossy(&ran.stderr);
+        assert!(ran.status.code() == Some(1) && said.contains(python) && said.contains(told), "{call}: {said}");
+        assert_eq!(said.lines().count(), 1, "{said}");
+    }
 }
 
 #[test]

@@ -101,6 +101,7 @@ fn a_call_that_makes_no_sense_is_bad_usage() {
         ("bench pubsub --stall 0", "not in 1.."),
         ("bench pubsub --client jedis", "go-redis"),
         ("bench pubsub --client go-redis --target shm://", "--target redis://HOST:PORT"),
+        ("bench pubsub --client rust,redis-py --target shm://", "--target redis://HOST:PORT"),
         ("bench pubsub --client go-redis --stall 10", "cannot be used with"),
         ("bench pubsub --phase warm", "steady, idle, cold, round-trip"),
         ("bench pipeline --depth 0", "not in 1.."),

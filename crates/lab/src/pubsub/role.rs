@@ -1,15 +1,14 @@
-//! What the two ends are told, what they tell, and what a client in another language is, which may be both of them.
+//! What the two ends are told, and what they tell.
 
 use std::path::PathBuf;
-use std::rc::Rc;
 
 use serde::{Deserialize, Serialize};
 use tickpath_bus::{Policy, TopicConfig};
 use tickpath_harness::arrivals::Arrivals;
 use tickpath_harness::rules::{refuse_disorder, refuse_loss, tell_reconnects};
 use tickpath_harness::targets::is_log;
-use tickpath_harness::{Child, Lab, LabError, Thread};
-use tickpath_result::{Counts, Run, Software};
+use tickpath_harness::{Lab, LabError, Thread};
+use tickpath_result::{Counts, Run};
 
 /// The kind of a benchmark's messages.
 pub(super) const KIND: u8 = 200;
@@ -60,24 +59,6 @@ pub struct SubscriberRole {
     pub out: PathBuf,
 }
 
-/// Makes a client in another language ready for these targets; those that it does not have it refuses.
-pub type Prepare = fn(&Lab<'_>, &[String]) -> Result<Rc<dyn ForeignClient>, LabError>;
-
-/// A client in another language that is ready: both ends are processes of it, which speak as `docs/clients.md` says.
-pub trait ForeignClient: std::fmt::Debug {
-    /// The word on the command line and in results.
-    fn name(&self) -> &'static str;
-
-    /// Starts a publisher; it is ready then.
-    fn publisher(&self, lab: &Lab<'_>, role: &PublisherRole) -> Result<Child, LabError>;
-
-    /// Starts a subscriber; it hears the topic then.
-    fn subscriber(&self, lab: &Lab<'_>, role: &SubscriberRole) -> Result<Child, LabError>;
-
-    /// Says which library both use, and what it runs on.
-    fn tell(&self, software: &mut Software);
-}
-
 /// What the publisher tells at its end.
 #[derive(Debug, Default, Clone, Serialize, Deserialize)]
 pub(super) struct Published {
@@ -113,7 +94,7 @@ pub(super) struct Received {
     /// a client in another language.
     #[serde(default)]
     pub waited_ns: u64,
-    /// Processor time of its process meanwhile, from when it was ready; zero as above.
+    /// Processor time of its process meanwhile, from when it was ready; zero where it is not told.
     #[serde(default)]
     pub cpu_ns: u64,
 }

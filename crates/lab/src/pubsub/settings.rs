@@ -5,7 +5,8 @@ use std::rc::Rc;
 use tickpath_bus::{Policy, connect};
 use tickpath_clock::{Priority, Wait};
 
-use super::role::{ForeignClient, PublisherRole, SubscriberRole};
+use super::client::ForeignClient;
+use super::role::{PublisherRole, SubscriberRole};
 use tickpath_harness::arrivals::Arrivals;
 use tickpath_harness::{Lab, LabError, Thread};
 use tickpath_result::{Phase, Run};
@@ -108,15 +109,19 @@ pub(super) fn check(settings: &Settings, own_phase: Option<&str>) -> Result<(), 
         ));
     }
     let usual = settings.readers == 1
-        && settings.wait == Wait::Block
+        && (settings.wait == Wait::Block || settings.foreign.as_ref().is_some_and(|client| client.waits()))
         && settings.priority == Priority::Normal
         && settings.arrivals == Arrivals::Steady;
     match (&settings.foreign, own_phase) {
         (Some(client), Some(phase)) => wrong(format!("--client {} has no {phase} phase; leave it out", client.name())),
-        (Some(client), None) if !usual => wrong(format!(
-            "--client {}: one subscription, which waits as its library does, at equal distances; leave --readers, --wait, --priority and --arrivals out",
-            client.name()
-        )),
+        (Some(client), None) if !usual => {
+            let (how, wait) = if client.waits() { ("", "") } else { (", which waits as its library does", ", --wait") };
+            wrong(format!(
+                "--client {}: one subscription{how}, at equal distances; leave --readers{wait}, --priority and \
+                 --arrivals out",
+                client.name()
+            ))
+        }
         _ => Ok(()),
     }
 }
@@ -168,7 +173,7 @@ pub(super) fn described(lab: &Lab<'_>, settings: &Settings) -> Run {
         valid: true,
         ..Run::default()
     };
-    settings.foreign.iter().for_each(|client| client.tell(&mut run.software));
+    settings.foreign.iter().for_each(|client| client.tell(&mut run));
     run.params.set("size_bytes", settings.size as u64);
     run.params.set("wait", settings.wait.name());
     if let Some(policy) = settings.policy {

@@ -1,9 +1,9 @@
-"""From a tick to an order in Python, with Redis before and after the strategy; each part is a process of its own.
+"""From a tick to an order in Python, with a bus before and after the strategy; each part is a process of its own.
 
 feed ── ticks ──> strategy ── orders ──> venue
 
-Ticks and orders are JSON, as people send them. Stamps are nanoseconds of the monotonic clock, which all processes of a
-host share.
+Ticks and orders are JSON, as people send them. What carries them is a module of its own, `path_redis_py.py` or
+`path_tickpath.py`; all else is the same. Stamps are nanoseconds of the monotonic clock, which all processes of a host share.
 """
 
 import json
@@ -11,13 +11,12 @@ import os
 import sys
 import time
 from array import array
+from importlib import import_module
 
 sys.path.append(os.path.dirname(__file__))
-from reconnects import connected, reconnects
-
-import redis
 
 settings = json.loads(os.environ.pop("TICKPATH_SETTINGS"))
+library = import_module(settings["library"])
 os.sched_setaffinity(0, {settings["cpu"]})
 COUNT: int = settings["count"]
 TICKS: str = settings["name"] + ":ticks"
@@ -31,15 +30,15 @@ def tell(what) -> None:
     print(json.dumps(what), flush=True)
 
 
-def save(rows: array) -> None:
+def save(rows: array, reconnects: int) -> None:
     with open(settings["out"], "wb") as file:
         rows.tofile(file)
-    tell({"result": reconnects()})
+    tell({"result": reconnects})
 
 
-def feed(client: redis.Redis) -> None:
+def feed(bus) -> None:
     """Publishes each tick at its intended time, however late the one before was."""
-    client.ping()
+    publish = bus.publisher(TICKS)
     tell("ready")
     sys.stdin.readline()
     interval_ns = 1_000_000_000 // settings["rate"]
@@ -53,48 +52,43 @@ def feed(client: redis.Redis) -> None:
         while time.monotonic_ns() < intended:
             pass
         called = time.monotonic_ns()
-        client.publish(TICKS, json.dumps({"number": number, "intended": intended, "bid": 64_000.5, "ask": 64_000.6}))
+        publish(json.dumps({"number": number, "intended": intended, "bid": 64_000.5, "ask": 64_000.6}))
         rows.extend((intended, called))
-    save(rows)
+    save(rows, bus.reconnects())
 
 
-def strategy(client: redis.Redis) -> None:
+def strategy(bus) -> None:
     """Buys at the ask, each time."""
-    ticks = client.pubsub(ignore_subscribe_messages=True)
-    ticks.subscribe(TICKS)
-    # The first reply is the confirmation: what is published later is not missed.
-    ticks.get_message(timeout=5)
-    client.ping()
+    ticks = bus.messages(TICKS)
+    publish = bus.publisher(ORDERS)
     tell("ready")
     rows = array("Q")
-    for message in ticks.listen():
-        tick = json.loads(message["data"])
+    for data in ticks:
+        tick = json.loads(data)
         seen = time.monotonic_ns()
         order = {"number": tick["number"], "side": "buy", "price": tick["ask"], "quantity": 1}
-        client.publish(ORDERS, json.dumps(order))
+        publish(json.dumps(order))
         rows.extend((tick["number"], tick["intended"], seen, time.monotonic_ns()))
         if tick["number"] == COUNT - 1:
             break
-    save(rows)
+    save(rows, bus.reconnects())
 
 
-def venue(client: redis.Redis) -> None:
-    orders = client.pubsub(ignore_subscribe_messages=True)
-    orders.subscribe(ORDERS)
-    orders.get_message(timeout=5)
+def venue(bus) -> None:
+    orders = bus.messages(ORDERS)
     tell("ready")
     rows = array("Q")
-    for message in orders.listen():
-        number = json.loads(message["data"])["number"]
+    for data in orders:
+        number = json.loads(data)["number"]
         rows.extend((number, time.monotonic_ns()))
         if number == COUNT - 1:
             break
-    save(rows)
+    save(rows, bus.reconnects())
 
 
 try:
     play = {"feed": feed, "strategy": strategy, "venue": venue}[settings["role"]]
-    play(redis.Redis(port=settings["port"], redis_connect_func=connected))
-except redis.RedisError as error:
+    play(library.Bus(settings["url"]))
+except library.Error as error:
     tell({"error": f"{type(error).__name__}: {error}"})
     sys.exit(1)

@@ -6,8 +6,8 @@ use std::rc::Rc;
 
 use tickpath_clock::{HostClock, Wait};
 use tickpath_harness::{Child, Lab, LabError, Progress};
-use tickpath_lab::pubsub::{CLIENTS, ForeignClient, PublisherRole, Settings, SubscriberRole, cold, run};
-use tickpath_result::Software;
+use tickpath_lab::pubsub::{ForeignClient, PublisherRole, Settings, SubscriberRole, cold, pairs, run};
+use tickpath_result::Run;
 use tickpath_scratch::redis::{Server, ServerSettings};
 
 struct Silent;
@@ -91,8 +91,8 @@ impl ForeignClient for Planted {
         shell("subscriber", &role.out, &format!(r#""received": 4, "last": 3000, {faults}"#))
     }
 
-    fn tell(&self, software: &mut Software) {
-        software.client_version = Some("1.2.3".to_owned());
+    fn tell(&self, run: &mut Run) {
+        run.software.client_version = Some("1.2.3".to_owned());
     }
 }
 
@@ -106,8 +106,8 @@ fn shell(role: &'static str, out: &Path, result: &str) -> Result<Child, LabError
 
 /// The client of that name in the list, made ready.
 fn go_redis(lab: &Lab<'_>, targets: &[String]) -> Result<Rc<dyn ForeignClient>, LabError> {
-    let (_, prepare) = CLIENTS.iter().find(|(name, _)| *name == "go-redis").expect("it is in the list");
-    prepare(lab, targets)
+    let pairs = pairs(lab, &["go-redis".to_owned()], targets)?;
+    Ok(pairs.into_iter().find_map(|(client, _)| client).expect("it is in the list"))
 }
 
 fn settings(target: &str, foreign: Option<Rc<dyn ForeignClient>>) -> Settings {

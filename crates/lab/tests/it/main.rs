@@ -2,3 +2,4 @@
 
 mod analyse;
 mod go;
+mod python;

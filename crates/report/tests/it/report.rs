@@ -569,6 +569,10 @@ fn a_ratio_is_a_sentence_with_its_level_and_what_bounds_it() {
             "Python over Redis takes 2.85× as long as the log (2.6× to 3.1×), in tick_to_order.p50_ns.",
         ),
         (
+            plain("redis-py_redis_to_python_log_one_way", "one_way.p50_ns"),
+            "Redis-py over Redis takes 2.85× as long as Python over the log (2.6× to 3.1×), in one_way.p50_ns.",
+        ),
+        (
             plain("redis_to_log_tick_to_order_block", "tick_to_order.p50_ns"),
             "Redis takes 2.85× as long as the log (2.6× to 3.1×), block, in tick_to_order.p50_ns.",
         ),

@@ -1,0 +1,518 @@
+//! What an OMS tells a session, as C reads it.
+
+use std::ffi::c_char;
+use std::mem::offset_of;
+
+use tickpath_client::Event;
+use tickpath_market::{ExecutionReport, ManualOrderIndicator, OrderDenied, Request};
+use tickpath_risk::Denial;
+
+/// What a session is told.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum tp_order_event_type {
+    /// What became of an order, or of a request. A venue's refusal is one, too: its exec_type is TP_EXEC_REJECTED or
+    /// TP_EXEC_CANCEL_REJECTED.
+    TP_TOLD_REPORT = 1,
+    /// The OMS has denied a request: it has number, stamp, is_live, client_order_id, order_id, account, code, limit and value. An
+    /// order that it was to change goes on as it was.
+    TP_TOLD_DENIED = 2,
+    /// Reports are missing and do not come: those from `from` on, up to `to`, which is there.
+    TP_TOLD_GAP = 3,
+    /// The OMS has not taken a request and never will: it has client_order_id and request. It is not sent again by itself, for
+    /// it may be too old.
+    TP_TOLD_NOT_TAKEN = 4,
+    /// Whether the OMS has taken a request cannot be known any more: it has client_order_id and request.
+    TP_TOLD_IN_DOUBT = 5,
+    /// The session is there, the first time and each time that its connection was made again: it has session and heartbeat_ms.
+    TP_TOLD_CONNECTED = 6,
+    /// The connection is lost, and is made again by itself.
+    TP_TOLD_DISCONNECTED = 7,
+    /// It could not be made again yet; told when the reason is another than the one before.
+    TP_TOLD_FAILED = 8,
+    /// The OMS has the journal `to` where it had `from`: its numbers begin anew.
+    TP_TOLD_OTHER_JOURNAL = 9,
+    /// The OMS has lost to a loss of power what it said last: the reports from `from` on, up to `to`, come again, and may say
+    /// something else.
+    TP_TOLD_SAID_AGAIN = 10,
+    /// The OMS took the requests from `from` on, up to `to`, and knows them no more.
+    TP_TOLD_FORGOTTEN = 11,
+}
+
+/// What a report tells, by FIX's numbers (150).
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum tp_exec_type {
+    /// The venue has the order.
+    TP_EXEC_NEW = 0,
+    /// It is canceled, on request or not.
+    TP_EXEC_CANCELED = 4,
+    /// It is replaced: price and leaves_quantity are the new ones.
+    TP_EXEC_REPLACED = 5,
+    /// A cancel is on its way.
+    TP_EXEC_PENDING_CANCEL = 6,
+    /// The venue has refused the order.
+    TP_EXEC_REJECTED = 8,
+    /// The OMS has the order, the venue not yet.
+    TP_EXEC_PENDING_NEW = 10,
+    /// It has expired: what an immediate order leaves, or the day's end.
+    TP_EXEC_EXPIRED = 12,
+    /// A replace is on its way.
+    TP_EXEC_PENDING_REPLACE = 14,
+    /// A fill, of last_quantity at last_price.
+    TP_EXEC_TRADE = 15,
+    /// A fill has another quantity or price than was told: the report has what holds.
+    TP_EXEC_TRADE_CORRECT = 16,
+    /// A fill is taken back.
+    TP_EXEC_TRADE_CANCEL = 17,
+    /// How the order stands; nothing has happened to it.
+    TP_EXEC_ORDER_STATUS = 18,
+    /// The venue has refused a cancel or a replace; the order goes on.
+    TP_EXEC_CANCEL_REJECTED = 20,
+    /// The order's trigger has fired.
+    TP_EXEC_TRIGGERED = 21,
+}
+
+/// How an order stands, by FIX's numbers (39) as far as it has them.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum tp_order_status {
+    /// The venue has it, and nothing is filled.
+    TP_ORDER_NEW = 0,
+    /// Some is filled, some works.
+    TP_ORDER_PARTIALLY_FILLED = 1,
+    /// All is filled. A fill can still be taken back.
+    TP_ORDER_FILLED = 2,
+    /// It is out for the day.
+    TP_ORDER_DONE_FOR_DAY = 3,
+    /// It is canceled.
+    TP_ORDER_CANCELED = 4,
+    /// A cancel is on its way.
+    TP_ORDER_PENDING_CANCEL = 6,
+    /// It was refused.
+    TP_ORDER_REJECTED = 8,
+    /// The venue has halted it.
+    TP_ORDER_SUSPENDED = 9,
+    /// It is on its way to the venue, or waits for it at the OMS.
+    TP_ORDER_PENDING_NEW = 10,
+    /// It has expired.
+    TP_ORDER_EXPIRED = 12,
+    /// A replace is on its way.
+    TP_ORDER_PENDING_REPLACE = 14,
+    /// Nobody knows what happened to it; it counts as open.
+    TP_ORDER_UNKNOWN = 21,
+    /// It waits at the OMS for its trigger.
+    TP_ORDER_ARMED = 22,
+}
+
+/// What a request was.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum tp_request {
+    /// Of tp_orders_submit.
+    TP_REQUEST_SUBMIT = 1,
+    /// Of tp_orders_cancel.
+    TP_REQUEST_CANCEL = 2,
+    /// Of tp_orders_replace.
+    TP_REQUEST_REPLACE = 3,
+}
+
+/// A whole number of 128 bits: high * 2^64 + low.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct tp_int128 {
+    /// Its lower half.
+    pub low: u64,
+    /// Its upper half, which has the sign: 0 or -1 if the number fits in 64 bits.
+    pub high: i64,
+}
+
+/// Something that a session is told. What its type does not have is 0; prices and quantities are in 10^-8. A later version may
+/// know other types, exec_types, statuses and codes.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct tp_order_event {
+    /// sizeof(tp_order_event), as this header has it.
+    pub size: usize,
+    /// What it is: a tp_order_event_type.
+    pub r#type: u32,
+    /// Of a report, what it tells: a tp_exec_type.
+    pub exec_type: u32,
+    /// Of a report, how the order stands now: a tp_order_status.
+    pub status: u32,
+    /// Of a report, the side of the order: a tp_side.
+    pub side: u32,
+    /// Of a report, the instrument's number.
+    pub symbol: u32,
+    /// For whom.
+    pub account: u32,
+    /// Of reports and denials, their count in the session, from 0.
+    pub number: u64,
+    /// When the OMS sent it, in ticks of its host's clock.
+    pub stamp: u64,
+    /// The id of the request that it answers, as tp_orders_submit, cancel or replace gave it; 0 if it answers none.
+    pub client_order_id: u64,
+    /// The OMS's id of the order.
+    pub order_id: u64,
+    /// The venue's id of the order.
+    pub venue_order_id: u64,
+    /// The venue's id of this fill; 0 if it is none.
+    pub exec_id: u64,
+    /// The venue's count of events of this order, from 1; 0 where it gives none.
+    pub venue_sequence: u64,
+    /// When the venue had the request or made the event, in ticks of its host's clock; 0 if that is not known.
+    pub venue_stamp: u64,
+    /// The order's limit after this.
+    pub price: i64,
+    /// The price of this fill; 0 if it is none.
+    pub last_price: i64,
+    /// The quantity of this fill; 0 if it is none.
+    pub last_quantity: i64,
+    /// Filled so far.
+    pub cumulative_quantity: i64,
+    /// Still working after this.
+    pub leaves_quantity: i64,
+    /// Of a denial, the limit of its check; what it is a number of docs/risk-checks.md says: 10^-8 of a quantity or a price,
+    /// 10^-16 of money, nanoseconds, or a count.
+    pub limit: tp_int128,
+    /// Of a denial, the value that broke the limit, in the same unit.
+    pub value: tp_int128,
+    /// Where a range begins, as its type says; of TP_TOLD_OTHER_JOURNAL, the journal of before.
+    pub from: u64,
+    /// What comes behind the range; of TP_TOLD_OTHER_JOURNAL, the journal of now.
+    pub to: u64,
+    /// For people: why, and what to do; empty where there is nothing to say. It is the library's, and stays until the next poll
+    /// of this session, or its close.
+    pub sentence: *const c_char,
+    /// The venue's own reason of a refusal; 0 if it is none.
+    pub reason: u32,
+    /// Which venue.
+    pub venue: u32,
+    /// Of a denial, which check: its code in docs/risk-checks.md.
+    pub code: u32,
+    /// Of what was not taken or is in doubt, what it was: a tp_request, or 0.
+    pub request: u32,
+    /// Of TP_TOLD_CONNECTED, which of the user's sessions it is.
+    pub session: u32,
+    /// Of TP_TOLD_CONNECTED: who neither polls nor waits for so many milliseconds is taken for gone.
+    pub heartbeat_ms: u32,
+    /// Whether a report or a denial is new; it is of the past if it was said while this session did not listen.
+    pub is_live: bool,
+    /// Whether an admin has entered it by hand.
+    pub is_manual: bool,
+    /// Zero.
+    pub reserved: [u8; 6],
+}
+
+// What it had in its first version. It has no hole, which a field of a later one could lie in.
+pub(crate) const EVENT_FIRST_BYTES: usize = 224;
+const _: () = assert!(EVENT_FIRST_BYTES == offset_of!(tp_order_event, reserved) + size_of::<[u8; 6]>());
+const _: () = assert!(size_of::<tp_order_event>() == 8 + 6 * 4 + 13 * 8 + 2 * 16 + 2 * 8 + 8 + 6 * 4 + 2 + 6);
+
+impl tp_int128 {
+    fn of(number: i128) -> Self {
+        Self { low: number as u64, high: (number >> 64) as i64 }
+    }
+}
+
+impl tp_order_event {
+    /// What C is told of an event; none of what a session without questions and words does not bring, and of reports that came
+    /// twice. From this number on reports are live.
+    pub fn of(event: &Event, live_from: u64) -> Option<Self> {
+        Some(match event {
+            Event::Report { number, stamp, report } => {
+                Self { number: *number, stamp: *stamp, is_live: *number >= live_from, ..Self::of_report(report) }
+            }
+            Event::Denied { number, stamp, denial } => {
+                Self { number: *number, stamp: *stamp, is_live: *number >= live_from, ..Self::of_denial(denial) }
+            }
+            Event::Gap { from, to } => Self::between(tp_order_event_type::TP_TOLD_GAP, *from, *to),
+            Event::NotTaken { request, .. } => Self::of_request(tp_order_event_type::TP_TOLD_NOT_TAKEN, request),
+            Event::InDoubt { request, .. } => Self::of_request(tp_order_event_type::TP_TOLD_IN_DOUBT, request),
+            Event::Connected(welcome) => Self {
+                session: welcome.session.into(),
+                heartbeat_ms: welcome.heartbeat_ms,
+                ..Self::bare(tp_order_event_type::TP_TOLD_CONNECTED)
+            },
+            Event::Disconnected { .. } => Self::bare(tp_order_event_type::TP_TOLD_DISCONNECTED),
+            Event::Failed { .. } => Self::bare(tp_order_event_type::TP_TOLD_FAILED),
+            Event::OtherJournal { before, now } => {
+                Self::between(tp_order_event_type::TP_TOLD_OTHER_JOURNAL, *before, *now)
+            }
+            Event::SaidAgain { from, to } => Self::between(tp_order_event_type::TP_TOLD_SAID_AGAIN, *from, *to),
+            Event::Forgotten { from, to } => Self::between(tp_order_event_type::TP_TOLD_FORGOTTEN, *from, *to),
+            Event::Copied { .. }
+            | Event::Double { .. }
+            | Event::WordAnswered(_)
+            | Event::OrderRow { .. }
+            | Event::Answered(_) => return None,
+        })
+    }
+
+    /// Of this type, with nothing else in it.
+    fn bare(told: tp_order_event_type) -> Self {
+        let zero = tp_int128 { low: 0, high: 0 };
+        Self {
+            size: size_of::<Self>(),
+            r#type: told as u32,
+            exec_type: 0,
+            status: 0,
+            side: 0,
+            symbol: 0,
+            account: 0,
+            number: 0,
+            stamp: 0,
+            client_order_id: 0,
+            order_id: 0,
+            venue_order_id: 0,
+            exec_id: 0,
+            venue_sequence: 0,
+            venue_stamp: 0,
+            price: 0,
+            last_price: 0,
+            last_quantity: 0,
+            cumulative_quantity: 0,
+            leaves_quantity: 0,
+            limit: zero,
+            value: zero,
+            from: 0,
+            to: 0,
+            sentence: c"".as_ptr(),
+            reason: 0,
+            venue: 0,
+            code: 0,
+            request: 0,
+            session: 0,
+            heartbeat_ms: 0,
+            is_live: false,
+            is_manual: false,
+            reserved: [0; 6],
+        }
+    }
+
+    fn between(told: tp_order_event_type, from: u64, to: u64) -> Self {
+        Self { from, to, ..Self::bare(told) }
+    }
+
+    fn of_report(report: &ExecutionReport) -> Self {
+        Self {
+            exec_type: report.exec_type.into(),
+            status: report.status.into(),
+            side: report.side.into(),
+            symbol: report.symbol.0,
+            account: report.account.0,
+            client_order_id: report.client_order_id.0,
+            order_id: report.order_id.0,
+            venue_order_id: report.venue_order_id.0,
+            exec_id: report.exec_id.0,
+            venue_sequence: report.venue_sequence,
+            venue_stamp: report.venue_stamp,
+            price: report.price.0,
+            last_price: report.last_price.0,
+            last_quantity: report.last_quantity.0,
+            cumulative_quantity: report.cumulative_quantity.0,
+            leaves_quantity: report.leaves_quantity.0,
+            reason: report.reason.into(),
+            venue: report.venue.0.into(),
+            is_manual: report.manual == ManualOrderIndicator::Manual.code(),
+            ..Self::bare(tp_order_event_type::TP_TOLD_REPORT)
+        }
+    }
+
+    fn of_denial(denied: &OrderDenied) -> Self {
+        Self {
+            account: denied.account.0,
+            client_order_id: denied.client_order_id.0,
+            order_id: denied.order_id.0,
+            limit: tp_int128::of(i128::from_le_bytes(denied.limit)),
+            value: tp_int128::of(i128::from_le_bytes(denied.value)),
+            code: denied.code.into(),
+            ..Self::bare(tp_order_event_type::TP_TOLD_DENIED)
+        }
+    }
+
+    fn of_request(told: tp_order_event_type, request: &Request) -> Self {
+        let what = match request {
+            Request::New(_) | Request::Conditional(_) => tp_request::TP_REQUEST_SUBMIT as u32,
+            Request::Cancel(_) | Request::MassCancel(_) => tp_request::TP_REQUEST_CANCEL as u32,
+            Request::Replace(_) | Request::ReplaceConditional(_) => tp_request::TP_REQUEST_REPLACE as u32,
+            Request::Status(_) => 0,
+        };
+        Self { client_order_id: request.client_order_id().0, request: what, ..Self::bare(told) }
+    }
+}
+
+/// What a person is told of an event: why, and what to do. Empty where there is nothing to say.
+pub fn sentence(event: &Event) -> String {
+    let sentence = match event {
+        Event::Denied { denial, .. } => return why_denied(denial.code),
+        Event::Disconnected { why } | Event::Failed { why } => return why.to_string(),
+        Event::Connected(welcome) => return format!("session {} is connected", welcome.session),
+        Event::Gap { .. } => "reports are missing and do not come; `tickpath orders` has the open orders",
+        Event::NotTaken { .. } => "the OMS has not taken it and never will; send it again if it still holds",
+        Event::InDoubt { .. } => "nobody can know whether the OMS has taken it; `tickpath orders` has the open orders",
+        Event::OtherJournal { .. } => "the OMS has another journal; `tickpath orders` has the open orders",
+        Event::SaidAgain { .. } => "the OMS has lost what it said last; it comes again, and may say something else",
+        Event::Forgotten { .. } => "the OMS took requests that it knows no more; `tickpath orders` has the open orders",
+        _ => "",
+    };
+    sentence.to_owned()
+}
+
+/// Why a check has denied a request, and what to do.
+fn why_denied(code: u16) -> String {
+    let newer = || format!("the OMS has denied it by a check of code {code}, which is newer than this library");
+    Denial::from_code(code).map_or_else(newer, |denial| denial.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use tickpath_client::ClientError;
+    use tickpath_market::{
+        AccountId, CancelOrder, ClientOrderId, ExecId, ExecType, NewOrder, OrdStatus, OrderId, Price, Quantity,
+        ReplaceOrder, SymbolId, VenueId, VenueOrderId,
+    };
+    use tickpath_session::Welcome;
+
+    use super::tp_exec_type::*;
+    use super::tp_order_event_type::*;
+    use super::tp_order_status::*;
+    use super::*;
+
+    fn told(event: &Event) -> (tp_order_event, String) {
+        (tp_order_event::of(event, 5).expect("C is told of it"), sentence(event))
+    }
+
+    #[test]
+    fn a_report_keeps_all_that_was_said() {
+        let report = ExecutionReport {
+            order_id: OrderId(1),
+            client_order_id: ClientOrderId(2),
+            venue_order_id: VenueOrderId(3),
+            exec_id: ExecId(4),
+            venue_sequence: 5,
+            last_price: Price(-6),
+            last_quantity: Quantity(7),
+            cumulative_quantity: Quantity(8),
+            leaves_quantity: Quantity(9),
+            price: Price(10),
+            venue_stamp: 11,
+            symbol: SymbolId(12),
+            account: AccountId(13),
+            reason: 14,
+            venue: VenueId(15),
+            exec_type: ExecType::Trade.code(),
+            status: OrdStatus::Filled.code(),
+            side: 2,
+            manual: ManualOrderIndicator::Manual.code(),
+        };
+        let (event, sentence) = told(&Event::Report { number: 4, stamp: 16, report });
+        assert_eq!((event.r#type, event.number, event.stamp, event.is_live), (TP_TOLD_REPORT as u32, 4, 16, false));
+        assert_eq!((event.exec_type, event.status, event.side), (TP_EXEC_TRADE as u32, TP_ORDER_FILLED as u32, 2));
+        assert_eq!((event.order_id, event.client_order_id, event.venue_order_id, event.exec_id), (1, 2, 3, 4));
+        assert_eq!((event.venue_sequence, event.venue_stamp, event.symbol, event.account), (5, 11, 12, 13));
+        assert_eq!((event.last_price, event.last_quantity, event.price), (-6, 7, 10));
+        assert_eq!((event.cumulative_quantity, event.leaves_quantity), (8, 9));
+        assert_eq!((event.reason, event.venue, event.is_manual, sentence.as_str()), (14, 15, true, ""));
+        assert!(told(&Event::Report { number: 5, stamp: 16, report }).0.is_live);
+    }
+
+    #[test]
+    fn a_denial_has_both_halves_of_its_numbers() {
+        let (limit, value) = (1_i128 << 64 | 7, -2_i128);
+        let denial = OrderDenied {
+            order_id: OrderId(1),
+            client_order_id: ClientOrderId(2),
+            limit: limit.to_le_bytes(),
+            value: value.to_le_bytes(),
+            account: AccountId(3),
+            code: Denial::MaximumQuantity.code(),
+            reserved: 0,
+        };
+        let (event, sentence) = told(&Event::Denied { number: 5, stamp: 6, denial });
+        assert_eq!((event.r#type, event.code, event.number, event.stamp), (TP_TOLD_DENIED as u32, 23, 5, 6));
+        assert_eq!((event.order_id, event.client_order_id, event.account, event.is_live), (1, 2, 3, true));
+        assert_eq!(event.limit, tp_int128 { low: 7, high: 1 });
+        assert_eq!(event.value, tp_int128 { low: u64::MAX - 1, high: -1 });
+        assert!(sentence.contains("split the order"), "{sentence}");
+        let newer = OrderDenied { code: 9_999, ..denial };
+        let (_, sentence) = told(&Event::Denied { number: 5, stamp: 6, denial: newer });
+        assert!(sentence.contains("newer than this library"), "{sentence}");
+    }
+
+    #[test]
+    fn every_event_has_its_type_and_its_sentence() {
+        let request = |request: Request| Event::NotTaken { number: 1, request };
+        for (event, what, from, to, part) in [
+            (Event::Gap { from: 5, to: 7 }, TP_TOLD_GAP, 5, 7, "do not come"),
+            (request(Request::New(NewOrder::default())), TP_TOLD_NOT_TAKEN, 0, 0, "never will"),
+            (Event::Connected(Welcome::default()), TP_TOLD_CONNECTED, 0, 0, "session 0 is connected"),
+            (Event::Disconnected { why: ClientError::Closed }, TP_TOLD_DISCONNECTED, 0, 0, "without a word"),
+            (Event::Failed { why: ClientError::Closed }, TP_TOLD_FAILED, 0, 0, "without a word"),
+            (Event::OtherJournal { before: 8, now: 9 }, TP_TOLD_OTHER_JOURNAL, 8, 9, "another journal"),
+            (Event::SaidAgain { from: 1, to: 3 }, TP_TOLD_SAID_AGAIN, 1, 3, "comes again"),
+            (Event::Forgotten { from: 2, to: 4 }, TP_TOLD_FORGOTTEN, 2, 4, "knows no more"),
+        ] {
+            let (event, sentence) = told(&event);
+            assert_eq!((event.r#type, event.from, event.to), (what as u32, from, to), "{sentence}");
+            assert!(sentence.contains(part), "'{part}' in '{sentence}'");
+        }
+        assert!(tp_order_event::of(&Event::Double { number: 1 }, 0).is_none());
+    }
+
+    #[test]
+    fn a_request_that_comes_back_names_itself() {
+        let id = ClientOrderId(77);
+        for (request, what) in [
+            (Request::New(NewOrder { client_order_id: id, ..NewOrder::default() }), tp_request::TP_REQUEST_SUBMIT),
+            (Request::Cancel(CancelOrder { client_order_id: id, ..Default::default() }), tp_request::TP_REQUEST_CANCEL),
+            (
+                Request::Replace(ReplaceOrder { client_order_id: id, ..Default::default() }),
+                tp_request::TP_REQUEST_REPLACE,
+            ),
+        ] {
+            let (event, _) = told(&Event::InDoubt { number: 1, request });
+            assert_eq!((event.r#type, event.request), (TP_TOLD_IN_DOUBT as u32, what as u32));
+            assert_eq!(event.client_order_id, 77);
+        }
+    }
+
+    #[test]
+    fn the_header_has_a_name_for_every_code() {
+        let exec_types = [
+            TP_EXEC_NEW,
+            TP_EXEC_CANCELED,
+            TP_EXEC_REPLACED,
+            TP_EXEC_PENDING_CANCEL,
+            TP_EXEC_REJECTED,
+            TP_EXEC_PENDING_NEW,
+            TP_EXEC_EXPIRED,
+            TP_EXEC_PENDING_REPLACE,
+            TP_EXEC_TRADE,
+            TP_EXEC_TRADE_CORRECT,
+            TP_EXEC_TRADE_CANCEL,
+            TP_EXEC_ORDER_STATUS,
+            TP_EXEC_CANCEL_REJECTED,
+            TP_EXEC_TRIGGERED,
+        ];
+        let codes: Vec<u8> = ExecType::ALL.iter().map(|exec_type| exec_type.code()).collect();
+        assert_eq!(exec_types.map(|exec_type| exec_type as u8).as_slice(), codes);
+        let statuses = [
+            TP_ORDER_NEW,
+            TP_ORDER_PARTIALLY_FILLED,
+            TP_ORDER_FILLED,
+            TP_ORDER_DONE_FOR_DAY,
+            TP_ORDER_CANCELED,
+            TP_ORDER_PENDING_CANCEL,
+            TP_ORDER_REJECTED,
+            TP_ORDER_SUSPENDED,
+            TP_ORDER_PENDING_NEW,
+            TP_ORDER_EXPIRED,
+            TP_ORDER_PENDING_REPLACE,
+            TP_ORDER_UNKNOWN,
+            TP_ORDER_ARMED,
+        ];
+        let codes: Vec<u8> = OrdStatus::ALL.iter().map(|status| status.code()).collect();
+        assert_eq!(statuses.map(|status| status as u8).as_slice(), codes);
+    }
+}

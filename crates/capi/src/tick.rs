@@ -1,0 +1,73 @@
+//! What lies in a tick's message: the same bytes as in `tickpath-market`, of which the assertions below are the proof.
+
+use std::mem::offset_of;
+
+use tickpath_market::{Kind, SCALE, TopOfBook, Trade};
+
+/// Units of a whole price or quantity: both are whole numbers of 10^-8. 61800.5 is 61800 * TP_SCALE + TP_SCALE / 2.
+#[allow(clippy::unnecessary_cast, reason = "the header takes its type from it: as an int, whole prices would overflow")]
+pub const TP_SCALE: i64 = 100_000_000 as i64;
+
+/// The kind of a message whose bytes are a tp_top_of_book.
+pub const TP_KIND_TOP_OF_BOOK: u8 = 16;
+
+/// The kind of a message whose bytes are a tp_trade.
+pub const TP_KIND_TRADE: u8 = 17;
+
+/// The best bid and offer: the 48 bytes of a message of kind TP_KIND_TOP_OF_BOOK, little-endian. Copy them out of it: they lie
+/// anywhere in memory.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct tp_top_of_book {
+    /// Best bid, in 10^-8; 0 if there is none.
+    pub bid: i64,
+    /// Open at the best bid, in 10^-8.
+    pub bid_quantity: i64,
+    /// Best offer, in 10^-8; 0 if there is none.
+    pub ask: i64,
+    /// Open at the best offer, in 10^-8.
+    pub ask_quantity: i64,
+    /// The exchange's own time, in nanoseconds since the Unix epoch, as precise as it gives it.
+    pub event_ns: u64,
+    /// The instrument's number, as orders name it.
+    pub symbol: u32,
+    /// Zero.
+    pub reserved: u32,
+}
+
+/// One trade at the exchange: the 40 bytes of a message of kind TP_KIND_TRADE, little-endian. Copy them out of it: they lie
+/// anywhere in memory.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct tp_trade {
+    /// At this price, in 10^-8.
+    pub price: i64,
+    /// So much, in 10^-8.
+    pub quantity: i64,
+    /// The exchange's id of the trade.
+    pub trade_id: u64,
+    /// The exchange's own time, in nanoseconds since the Unix epoch.
+    pub event_ns: u64,
+    /// The instrument's number, as orders name it.
+    pub symbol: u32,
+    /// The side of the taker: a tp_side.
+    pub aggressor: u8,
+    /// Zero.
+    pub reserved: [u8; 3],
+}
+
+/// Holds the struct of the header against the message: as many bytes, and each field where it is there.
+macro_rules! same_bytes {
+    ($here:ident is $there:ident: $($field:ident),+) => {
+        const _: () = {
+            assert!(size_of::<$here>() == size_of::<$there>());
+            $(assert!(offset_of!($here, $field) == offset_of!($there, $field));)+
+        };
+    };
+}
+
+same_bytes!(tp_top_of_book is TopOfBook: bid, bid_quantity, ask, ask_quantity, event_ns, symbol, reserved);
+same_bytes!(tp_trade is Trade: price, quantity, trade_id, event_ns, symbol, aggressor, reserved);
+
+const _: () = assert!(TP_KIND_TOP_OF_BOOK == Kind::TopOfBook.code() && TP_KIND_TRADE == Kind::Trade.code());
+const _: () = assert!(TP_SCALE == SCALE);

@@ -1,0 +1,191 @@
+//! A desk: an OMS and a simulated exchange, each a process that can be killed, with the files that their `init` leaves.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::sync_channel;
+
+use tempfile::TempDir;
+use tickpath_bus::conformance::until;
+use tickpath_client::{Client, Config, Event};
+use tickpath_clock::{HostClock, end_with_parent, sleep_ns, utc_ns};
+use tickpath_log::{Next, Place, Reader, Registration, Start};
+use tickpath_market::{
+    AccountId, ClientOrderId, ExecType, NewOrder, OrderType, Price, Quantity, Request, Side, SymbolId, TimeInForce,
+};
+use tickpath_server::settings::Settings;
+
+/// Variables that make this program an OMS or an exchange, and the folder of its files.
+const ROLE: &str = "TICKPATH_TEST_ROLE";
+const FOLDER: &str = "TICKPATH_TEST_FOLDER";
+
+/// BTCUSDT in the first table of instruments.
+pub(crate) const SYMBOL: u32 = 1;
+/// What the first exchange.toml asks for it, in 10⁻⁸.
+pub(crate) const ASK: i64 = 6_180_010_000_000;
+/// A price that nothing crosses, in 10⁻⁸.
+pub(crate) const LOW: i64 = 6_100_000_000_000;
+/// A whole quantity.
+pub(crate) const ONE: i64 = 100_000_000;
+
+/// Who may trade.
+pub(crate) const USER: &str = "trader";
+pub(crate) const PASSWORD: &str = "a password";
+
+/// Does nothing, unless a test started this program anew.
+#[test]
+fn process() {
+    let Ok(role) = std::env::var(ROLE) else { return };
+    assert!(end_with_parent(std::os::unix::process::parent_id()));
+    let folder = PathBuf::from(std::env::var(FOLDER).expect("the parent has set it"));
+    let clock = HostClock::get().expect("a clock");
+    if role == "exchange" {
+        let settings = tickpath_exchange::Settings::read(&folder.join("exchange.toml")).expect("it is good");
+        let ran = tickpath_exchange::run(clock, settings, &tickpath_exchange::Orders::default(), &mut |_| {});
+        panic!("nobody stops it: {:?}", ran.err().map(|e| e.to_string()));
+    }
+    let settings = Settings::read(&folder.join("oms.toml")).unwrap_or_else(|faults| panic!("{faults}"));
+    let (events, told) = sync_channel(4096);
+    std::thread::spawn(move || told.into_iter().for_each(drop));
+    let topic = Place::shared_memory(settings.ticks.as_deref().expect("it has ticks")).expect("a good name");
+    let mut ticks = None;
+    while ticks.is_none() {
+        ticks = Reader::open(&topic, Start::Oldest, Registration::Registered).ok();
+        sleep_ns(1_000_000);
+    }
+    let (config, server) = (settings.config(), settings.server(events));
+    let ran = tickpath_server::run(clock, &config, &server, ticks, &AtomicBool::new(false), || {});
+    panic!("nobody stops it: {:?}", ran.err().map(|e| e.to_string()));
+}
+
+/// The files of a desk, with names that nobody else of this host has.
+pub(crate) struct Desk {
+    name: String,
+    folder: TempDir,
+}
+
+impl Desk {
+    pub(crate) fn new() -> Self {
+        static DESKS: AtomicU64 = AtomicU64::new(0);
+        let name = format!("c-desk-{}-{}", std::process::id(), DESKS.fetch_add(1, Ordering::Relaxed));
+        let desk = Self { name, folder: tempfile::tempdir().expect("a temporary folder can be made") };
+        let folder = desk.folder.path();
+        tickpath_server::settings::init(folder, || PASSWORD.to_owned()).expect("the folder is empty");
+        tickpath_exchange::init(folder).expect("the folder is empty");
+        desk.change("oms.toml", "name = \"oms\"", &format!("name = \"{}\"", desk.name));
+        desk.change("oms.toml", "127.0.0.1:7001", "127.0.0.1:0");
+        desk.change("exchange.toml", "oms = \"oms\"", &format!("oms = \"{}\"", desk.name));
+        for file in ["oms.toml", "exchange.toml"] {
+            desk.change(file, "\"oms.ticks\"", &format!("\"{}\"", desk.ticks()));
+        }
+        desk
+    }
+
+    /// The topic of its market.
+    pub(crate) fn ticks(&self) -> String {
+        format!("{}.ticks", self.name)
+    }
+
+    /// Where its OMS listens, by this scheme.
+    pub(crate) fn url(&self, scheme: &str) -> String {
+        format!("{scheme}://{}", self.folder.path().join("oms.sock").display())
+    }
+
+    /// The file of the user's password.
+    pub(crate) fn password_file(&self) -> String {
+        self.folder.path().join(format!("{USER}.password")).display().to_string()
+    }
+
+    /// Its exchange and its OMS, once orders pass.
+    pub(crate) fn start_all(&self) -> (Process, Process) {
+        let running = (self.start("exchange"), self.start("oms"));
+        self.await_orders();
+        running
+    }
+
+    /// A process of this role that is killed when it is dropped.
+    pub(crate) fn start(&self, role: &str) -> Process {
+        let mut this = Command::new(std::env::current_exe().expect("this program has a path"));
+        this.args(["desk::process", "--exact", "--nocapture"]).env(ROLE, role).env(FOLDER, self.folder.path());
+        this.stdin(Stdio::null()).stdout(Stdio::null());
+        Process(this.spawn().expect("this program can be started again"))
+    }
+
+    /// What the exchange was asked for by the OMS: each new order.
+    pub(crate) fn orders(&self) -> Vec<NewOrder> {
+        let place = Place::folder(self.folder.path().join("exchange-journal"));
+        let mut reader = Reader::open(&place, Start::Oldest, Registration::Unregistered).expect("it is there");
+        let mut orders = Vec::new();
+        while let Next::Message(message) = reader.next().expect("it is sound") {
+            let request = message.payload.get(8..).map(|bytes| Request::read(message.kind, bytes));
+            if let Some(Ok(Request::New(order))) = request {
+                orders.push(order);
+            }
+        }
+        orders
+    }
+
+    /// Waits until the OMS listens, and has a price to hold orders against: before that it denies them.
+    fn await_orders(&self) {
+        let mut connected = None;
+        until(|| {
+            let config = Config { session: Some(3), ..Config::new(self.url("unix"), USER, PASSWORD) };
+            connected = Client::connect(config).ok();
+            connected.is_some()
+        });
+        let mut client = connected.expect("it was waited for");
+        let mut has_passed = false;
+        until(|| {
+            let order = NewOrder {
+                client_order_id: ClientOrderId(utc_ns()),
+                price: Price(LOW),
+                quantity: Quantity(ONE / 1000),
+                symbol: SymbolId(SYMBOL),
+                account: AccountId(1),
+                side: Side::Buy.code(),
+                order_type: OrderType::Limit.code(),
+                time_in_force: TimeInForce::ImmediateOrCancel.code(),
+                ..NewOrder::default()
+            };
+            client.send(&Request::New(order)).expect("it is connected");
+            client.wait(50_000_000);
+            let polled = client.poll(|event| {
+                let is_it = |code: u8| code == ExecType::Expired.code();
+                has_passed |= matches!(event, Event::Report { report, .. } if is_it(report.exec_type));
+            });
+            polled.expect("it is connected");
+            has_passed
+        });
+        client.close();
+    }
+
+    fn change(&self, file: &str, from: &str, to: &str) {
+        let file = self.folder.path().join(file);
+        let text = fs::read_to_string(&file).expect("it is there");
+        assert!(text.contains(from), "{} has no {from}", file.display());
+        fs::write(file, text.replacen(from, to, 1)).expect("the folder is ours");
+    }
+}
+
+impl Drop for Desk {
+    /// What lies in shared memory has its name.
+    fn drop(&mut self) {
+        let of_this = format!("tickpath.{}.", self.name);
+        for found in fs::read_dir("/dev/shm").into_iter().flatten().flatten() {
+            if found.file_name().to_string_lossy().starts_with(&of_this) {
+                let _ = fs::remove_dir_all(found.path()).or_else(|_| fs::remove_file(found.path()));
+            }
+        }
+    }
+}
+
+/// A process of a desk.
+pub(crate) struct Process(Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.0.kill().expect("it runs");
+        self.0.wait().expect("it ends");
+    }
+}

@@ -1,0 +1,99 @@
+//! Both ends in Python: by the package `tickpath`, over whatever its bus has, or by redis-py, over a channel of Redis.
+
+use std::rc::Rc;
+
+use serde::Serialize;
+
+use super::client::{ForeignClient, Listed, channel_url};
+use super::role::{PublisherRole, SubscriberRole, topic_config};
+use tickpath_harness::{Child, Lab, LabError};
+use tickpath_result::Run;
+use tickpath_scratch::python::Python;
+use tickpath_scratch::scripts::{Library, RECONNECTS};
+
+/// The life of both ends, and what each library does of it.
+const PUBSUB: (&str, &str) = ("pubsub.py", include_str!("../python/pubsub.py"));
+const BY_TICKPATH: (&str, &str) = ("pubsub_tickpath.py", include_str!("../python/pubsub_tickpath.py"));
+const BY_REDIS_PY: (&str, &str) = ("pubsub_redis_py.py", include_str!("../python/pubsub_redis_py.py"));
+
+pub(super) const PYTHON: Listed =
+    Listed { name: Library::Tickpath.client(), has: |_| Ok(()), prepare: |lab| prepare(lab, Library::Tickpath) };
+
+pub(super) const REDIS_PY: Listed = Listed {
+    name: Library::RedisPy.client(),
+    has: |target| url(Library::RedisPy, target).map(|_| ()),
+    prepare: |lab| prepare(lab, Library::RedisPy),
+};
+
+/// The scripts of both ends, and what runs them.
+#[derive(Debug)]
+struct Scripts {
+    library: Library,
+    python: Python,
+}
+
+/// What an end is told.
+#[derive(Serialize)]
+struct Told<R> {
+    role: &'static str,
+    /// The module that carries its messages.
+    library: &'static str,
+    /// What its topic holds, in bytes.
+    capacity: Option<usize>,
+    #[serde(flatten)]
+    settings: R,
+}
+
+fn prepare(lab: &Lab<'_>, library: Library) -> Result<Rc<dyn ForeignClient>, LabError> {
+    Ok(Rc::new(Scripts { library, python: library.python(lab)? }))
+}
+
+/// A target as the library names it.
+fn url(library: Library, target: &str) -> Result<String, LabError> {
+    match library {
+        Library::Tickpath => Ok(target.to_owned()),
+        Library::RedisPy => channel_url(library.client(), target),
+    }
+}
+
+impl Scripts {
+    fn spawn<R: Serialize>(
+        &self,
+        lab: &Lab<'_>,
+        role: &'static str,
+        capacity: Option<usize>,
+        settings: R,
+    ) -> Result<Child, LabError> {
+        let by = match self.library {
+            Library::Tickpath => BY_TICKPATH,
+            Library::RedisPy => BY_REDIS_PY,
+        };
+        let told = Told { role, library: by.0.trim_end_matches(".py"), capacity, settings };
+        self.python.spawn(lab, role, &[PUBSUB, by, RECONNECTS], &told)
+    }
+}
+
+impl ForeignClient for Scripts {
+    fn name(&self) -> &'static str {
+        self.library.client()
+    }
+
+    fn waits(&self) -> bool {
+        self.library == Library::Tickpath
+    }
+
+    fn publisher(&self, lab: &Lab<'_>, role: &PublisherRole) -> Result<Child, LabError> {
+        let capacity = topic_config(&role.policy, role.size)?.capacity_bytes;
+        let role = PublisherRole { target: url(self.library, &role.target)?, ..role.clone() };
+        self.spawn(lab, "publisher", Some(capacity), role)
+    }
+
+    fn subscriber(&self, lab: &Lab<'_>, role: &SubscriberRole) -> Result<Child, LabError> {
+        let role = SubscriberRole { target: url(self.library, &role.target)?, ..role.clone() };
+        self.spawn(lab, "subscriber", None, role)
+    }
+
+    fn tell(&self, run: &mut Run) {
+        self.library.tell(&self.python, run);
+    }
+}

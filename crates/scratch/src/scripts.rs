@@ -1,0 +1,80 @@
+//! What scripts in Python have in common: the library that carries their messages, and what runs them.
+
+use tickpath_harness::{Lab, LabError};
+use tickpath_result::Run;
+
+use crate::python::Python;
+
+/// What scripts import that tell of connections of redis-py that were made again.
+pub const RECONNECTS: (&str, &str) = ("reconnects.py", include_str!("python/reconnects.py"));
+
+/// What carries their messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Library {
+    /// Our own package.
+    Tickpath,
+    /// What people have.
+    RedisPy,
+}
+
+impl Library {
+    /// What results and the command line call a client of it.
+    pub const fn client(self) -> &'static str {
+        match self {
+            Self::Tickpath => "python",
+            Self::RedisPy => "redis-py",
+        }
+    }
+
+    /// An interpreter that has it.
+    pub fn python(self, lab: &Lab<'_>) -> Result<Python, LabError> {
+        match self {
+            Self::Tickpath => Python::with_tickpath(),
+            Self::RedisPy => Python::prepare(lab.progress),
+        }
+    }
+
+    /// Says of a run that its scripts used it, and what they ran on.
+    pub fn tell(self, python: &Python, run: &mut Run) {
+        let (name, package) = match self {
+            Self::Tickpath => ("tickpath", "tickpath"),
+            Self::RedisPy => ("redis-py", "redis"),
+        };
+        let version = python.version_of(package);
+        run.software.client = Some(name.to_owned());
+        run.software.client_version = version.map(str::to_owned);
+        run.software.runtime = Some(python.runtime.clone());
+        let here = env!("CARGO_PKG_VERSION");
+        if let Some(version) = version.filter(|version| self == Self::Tickpath && *version != here) {
+            run.notes.push(format!(
+                "the package tickpath is {version} and this command {here}: what is measured is the package; pip install . \
+                 in the checkout of this command makes them one"
+            ));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_connection_that_is_made_twice_was_lost_once() {
+        const USED: &str = "
+class Connection:
+    def on_connect(self):
+        pass
+
+first, second = Connection(), Connection()
+told = []
+for connection in (first, second, first):
+    connected(connection)
+    told.append(reconnects())
+print(told)
+";
+        let script = format!("{}{USED}", RECONNECTS.1);
+        let ran = std::process::Command::new("python3").args(["-I", "-c", &script]).output().expect("there is Python");
+        let (out, err) = (String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
+        assert_eq!(out.trim(), "[0, 0, 1]", "{err}");
+    }
+}
