@@ -11,6 +11,7 @@ __all__ = [
     "Denial",
     "Foreign",
     "Gap",
+    "Journal",
     "Message",
     "NotTaken",
     "Notice",
@@ -19,15 +20,19 @@ __all__ = [
     "Pulled",
     "Puller",
     "Pusher",
+    "Recording",
     "Report",
     "Subscriber",
+    "Table",
     "TopOfBook",
     "Trade",
     "bridge",
     "connect",
+    "journal",
     "now",
     "ns_between",
     "orders",
+    "recording",
 ]
 
 _Event: TypeAlias = TopOfBook | Trade | Message | Foreign | Gap
@@ -67,6 +72,8 @@ def orders(
     connect_timeout: float = 5.0,
     first_id: int | None = None,
 ) -> Orders: ...
+def recording(url: str, topic: str) -> Recording: ...
+def journal(folder: str | PathLike[str]) -> Journal: ...
 @final
 class Bridge:
     def wait(self, timeout: float | None = None) -> bool: ...
@@ -425,3 +432,32 @@ class Notice:
     def what(self) -> str: ...
     @property
     def sentence(self) -> str: ...
+
+@final
+class Recording:
+    @property
+    def place(self) -> str: ...
+    @property
+    def tops_of_book(self) -> Table: ...
+    @property
+    def trades(self) -> Table: ...
+    @property
+    def messages(self) -> Table: ...
+    @property
+    def gaps(self) -> Table: ...
+
+@final
+class Journal:
+    @property
+    def place(self) -> str: ...
+    @property
+    def requests(self) -> Table: ...
+    @property
+    def reports(self) -> Table: ...
+    @property
+    def denials(self) -> Table: ...
+
+@final
+class Table:
+    def __arrow_c_schema__(self) -> object: ...
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...

@@ -108,10 +108,14 @@ impl LogBus {
     }
 }
 
-/// The log of a topic of the bus of this URL, where it is one that is not there yet.
+/// The log of a topic of the bus of this URL, there or not.
+pub fn log_of(url: &str, topic: &str) -> Result<Place, ConnectError> {
+    LogBus::connect(url)?.place(topic)
+}
+
+/// The same, where it is not there yet.
 pub fn absent(url: &str, topic: &str) -> Option<Place> {
-    let place = LogBus::connect(url).ok()?.place(topic).ok()?;
-    (!place.exists()).then_some(place)
+    log_of(url, topic).ok().filter(|place| !place.exists())
 }
 
 /// The logs that lie in a folder, or in shared memory under its name and a point, in the order of their names.

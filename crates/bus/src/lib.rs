@@ -23,7 +23,7 @@ mod transports;
 pub use meant::meant;
 pub use secret::resolve;
 pub use tickpath_bus_api::*;
-pub use tickpath_bus_log::{absent, within};
+pub use tickpath_bus_log::{absent, log_of, within};
 pub use transports::{TRANSPORTS, add, address, servers, transport};
 
 /// Connects to where topics and queues live. The URL may stand elsewhere, and so may its password: see [`resolve`].

@@ -1,5 +1,6 @@
 //! Applying a journal to a core: all of it, from a snapshot on, or for as long as it grows.
 
+use tickpath_clock::Calibration;
 use tickpath_log::{Next, OpenError, Place, Reader, Registration, Start as From};
 use tickpath_orders::{At, CORE_VERSION, Core, Input, Lane, Output, Outputs, RecordKind, Stop};
 use zerocopy::{FromBytes, IntoBytes};
@@ -21,6 +22,8 @@ pub struct Replayed {
     pub digests: u64,
     /// T2 of the last request, in ticks; zero if the journal does not tell.
     pub released: u64,
+    /// That request had to wait for its venue.
+    pub queued: bool,
 }
 
 /// Applies records to a core, one by one, for as long as there are some: a replay; and whoever goes on after the end
@@ -152,6 +155,11 @@ impl Replay {
         self.log.sequence()
     }
 
+    /// The clock of the last record's stamps.
+    pub fn calibration(&self) -> Calibration {
+        self.log.calibration()
+    }
+
     /// What the journal says of the lanes.
     pub fn ledger(&self) -> &Ledger {
         &self.ledger
@@ -233,7 +241,8 @@ fn note(
             done.digests += 1;
         }
         Some(RecordKind::Stop) => {
-            done.released = Stop::read_from_bytes(payload).map_or(0, |stop| stop.released_before);
+            let stop = Stop::read_from_bytes(payload).unwrap_or_default();
+            (done.released, done.queued) = (stop.released_before, stop.queued_before != 0);
         }
         Some(RecordKind::Lane) => {
             if let Ok(lane) = Lane::read_from_bytes(payload) {

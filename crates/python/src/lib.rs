@@ -8,22 +8,28 @@
 //!                     └───puller ────> Puller ───── for, pull, acknowledge ─> Pulled
 //!   orders(url, user, …) ──> Orders ── submit, cancel, replace; for, poll ─> Report | Gap | NotTaken | Notice
 //!   bridge(url, url) ──> Bridge ───── wait, told, totals ─> Carried
+//!   recording(url, topic) ──> Recording ── tops_of_book, trades, messages, gaps ──┬─> Table ── __arrow_c_stream__
+//!   journal(folder) ────────> Journal ──── requests, reports, denials ────────────┘
 //! ```
-//! Each of these but the last is a `Handle`: it has one user at a time, can be closed, and is of no use
-//! behind a fork. A `Bridge` has a thread of its own, and threads may share it.
+//! A bus, what it opens, and `Orders` are each a `Handle`: it has one user at a time, can be closed, and is of no use
+//! behind a fork. A `Bridge` has a thread of its own, and threads may share it. A `Table` opens its log whenever it is read.
 //! What may take time gives the interpreter to other threads meanwhile, and looks for signals; a task of an event loop has a
 //! thread wait for it (`Lookout`).
 
 mod bridge;
 mod bus;
 mod clock;
+mod column;
 mod error;
 mod event;
 mod handle;
+mod journal;
 mod lookout;
 mod orders;
 mod queue;
+mod recording;
 mod report;
+mod table;
 mod topic;
 
 use pyo3::prelude::*;
@@ -39,11 +45,17 @@ mod _native {
     #[pymodule_export]
     use super::event::{Foreign, Gap, Message, TopOfBook, Trade};
     #[pymodule_export]
+    use super::journal::{Journal, open_journal};
+    #[pymodule_export]
     use super::orders::{Orders, open_orders};
     #[pymodule_export]
     use super::queue::{Pulled, Puller, Pusher};
     #[pymodule_export]
+    use super::recording::{Recording, open_recording};
+    #[pymodule_export]
     use super::report::{Denial, NotTaken, Notice, Report};
+    #[pymodule_export]
+    use super::table::Table;
     #[pymodule_export]
     use super::topic::{Publisher, Subscriber};
 }

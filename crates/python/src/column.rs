@@ -1,0 +1,316 @@
+//! Columns of a table, as Arrow has them, while they are filled.
+//!
+//! | of ours | in Arrow |
+//! |---|---|
+//! | prices and quantities | `decimal128(19, 8)`, which takes every one of them |
+//! | moments | `timestamp[ns, UTC]` |
+//! | codes | text; null where a code is not known |
+//! | ids, stamps, counts | unsigned integers, as wide as ours |
+
+use std::fmt::Debug;
+use std::marker::PhantomData;
+use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
+
+use arrow_array::builder::{
+    Decimal128Builder, GenericByteBuilder, PrimitiveBuilder, StringBuilder, TimestampNanosecondBuilder, UInt64Builder,
+};
+use arrow_array::types::ByteArrayType;
+use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, RecordBatch};
+use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
+use tickpath_clock::Calibration;
+use tickpath_market::{ExecType, OrdStatus, OrderType, PositionEffect, Side, TimeInForce};
+
+/// The columns of one kind of rows; `columns!` makes them of a struct.
+pub trait Columns: Default + Send + 'static {
+    /// Takes them out with all their rows; the next row begins them anew.
+    fn take(&mut self) -> Vec<Column>;
+}
+
+/// What fills a column, or two.
+pub trait Values: Default {
+    /// Takes them out.
+    fn take(&mut self, name: &str, into: &mut Vec<Column>);
+}
+
+/// A column that is whole.
+pub struct Column {
+    field: Field,
+    values: ArrayRef,
+}
+
+impl Column {
+    fn new(name: &str, values: impl Array + 'static) -> Self {
+        let field = Field::new(name, values.data_type().clone(), false);
+        Self { field, values: Arc::new(values) }
+    }
+}
+
+/// A struct whose fields are [`Values`], each called as its column is.
+macro_rules! columns {
+    ($(#[$meta:meta])* $vis:vis struct $name:ident { $($field:ident: $values:ty,)+ }) => {
+        $(#[$meta])*
+        #[derive(Default)]
+        $vis struct $name {
+            $($field: $values,)+
+        }
+
+        impl $crate::column::Columns for $name {
+            fn take(&mut self) -> Vec<$crate::column::Column> {
+                let mut all = Vec::new();
+                $($crate::column::Values::take(&mut self.$field, stringify!($field), &mut all);)+
+                all
+            }
+        }
+    };
+}
+
+pub(crate) use columns;
+
+columns! {
+    /// What every row begins with: its number in its log, its stamp, and when that was.
+    pub struct Heads {
+        sequence: UInt64Builder,
+        stamp: UInt64Builder,
+        time: Times,
+    }
+}
+
+impl Heads {
+    /// Begins a row.
+    pub fn push(&mut self, sequence: u64, stamp: u64, clock: &Calibration) {
+        self.sequence.append_value(sequence);
+        self.stamp.append_value(stamp);
+        self.time.push(clock.utc_ns_of(stamp));
+    }
+}
+
+/// Rows that are not handed over yet.
+#[derive(Default)]
+pub struct Rows<C> {
+    pub heads: Heads,
+    /// What they hold beside that.
+    pub columns: C,
+}
+
+impl<C: Columns> Rows<C> {
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.heads.sequence.values_slice().len()
+    }
+
+    /// What their columns are called and hold.
+    pub fn schema() -> SchemaRef {
+        let columns = Self::default().take();
+        Arc::new(Schema::new(columns.into_iter().map(|column| column.field).collect::<Vec<_>>()))
+    }
+
+    /// Takes them out.
+    pub fn batch(&mut self, schema: &SchemaRef) -> Result<RecordBatch, ArrowError> {
+        let columns = self.take().into_iter().map(|column| column.values).collect();
+        RecordBatch::try_new(Arc::clone(schema), columns)
+    }
+
+    fn take(&mut self) -> Vec<Column> {
+        let mut all = self.heads.take();
+        all.append(&mut self.columns.take());
+        all
+    }
+}
+
+impl<T: ArrowPrimitiveType> Values for PrimitiveBuilder<T> {
+    fn take(&mut self, name: &str, into: &mut Vec<Column>) {
+        into.push(Column::new(name, self.finish()));
+    }
+}
+
+impl<T: ByteArrayType> Values for GenericByteBuilder<T> {
+    fn take(&mut self, name: &str, into: &mut Vec<Column>) {
+        into.push(Column::new(name, self.finish()));
+    }
+}
+
+/// Values of which some are null: not known, or saying nothing there.
+#[derive(Default)]
+pub struct OrNull<V>(V);
+
+impl<V> Deref for OrNull<V> {
+    type Target = V;
+
+    fn deref(&self) -> &V {
+        &self.0
+    }
+}
+
+impl<V> DerefMut for OrNull<V> {
+    fn deref_mut(&mut self) -> &mut V {
+        &mut self.0
+    }
+}
+
+impl<V: Values> Values for OrNull<V> {
+    fn take(&mut self, name: &str, into: &mut Vec<Column>) {
+        let mut columns = Vec::new();
+        self.0.take(name, &mut columns);
+        into.extend(columns.into_iter().map(|column| Column { field: column.field.with_nullable(true), ..column }));
+    }
+}
+
+/// Prices or quantities.
+pub struct Decimals(Decimal128Builder);
+
+impl Default for Decimals {
+    fn default() -> Self {
+        Self(Decimal128Builder::new().with_data_type(DataType::Decimal128(19, 8)))
+    }
+}
+
+impl Decimals {
+    /// One in units of 10⁻⁸.
+    pub fn push(&mut self, units: i64) {
+        self.0.append_value(units.into());
+    }
+
+    /// The same, or null.
+    pub fn push_known(&mut self, units: Option<i64>) {
+        self.0.append_option(units.map(i128::from));
+    }
+}
+
+impl Values for Decimals {
+    fn take(&mut self, name: &str, into: &mut Vec<Column>) {
+        self.0.take(name, into);
+    }
+}
+
+/// Whole numbers of up to 38 digits.
+pub struct Integers(Decimal128Builder);
+
+impl Default for Integers {
+    fn default() -> Self {
+        Self(Decimal128Builder::new().with_data_type(DataType::Decimal128(38, 0)))
+    }
+}
+
+impl Integers {
+    /// One; null if it has more digits.
+    pub fn push(&mut self, number: i128) {
+        const MOST: u128 = 10_u128.pow(38) - 1;
+        self.0.append_option((number.unsigned_abs() <= MOST).then_some(number));
+    }
+}
+
+impl Values for Integers {
+    fn take(&mut self, name: &str, into: &mut Vec<Column>) {
+        self.0.take(name, into);
+    }
+}
+
+/// Moments.
+pub struct Times(TimestampNanosecondBuilder);
+
+impl Default for Times {
+    fn default() -> Self {
+        Self(TimestampNanosecondBuilder::new().with_timezone("UTC"))
+    }
+}
+
+impl Times {
+    /// One, in nanoseconds since the Unix epoch; what lies before it has wrapped around.
+    pub fn push(&mut self, utc_ns: u64) {
+        self.0.append_value(utc_ns.cast_signed());
+    }
+
+    /// The same, or null.
+    pub fn push_known(&mut self, utc_ns: Option<u64>) {
+        self.0.append_option(utc_ns.map(u64::cast_signed));
+    }
+}
+
+impl Values for Times {
+    fn take(&mut self, name: &str, into: &mut Vec<Column>) {
+        self.0.take(name, into);
+    }
+}
+
+/// Stamps of which some are not known, and when each was: two columns.
+#[derive(Default)]
+pub struct Stamps {
+    ticks: OrNull<UInt64Builder>,
+    times: OrNull<Times>,
+}
+
+impl Stamps {
+    /// One of this clock; null if it is zero.
+    pub fn push(&mut self, ticks: u64, clock: &Calibration) {
+        let known = (ticks != 0).then_some(ticks);
+        self.ticks.append_option(known);
+        self.times.push_known(known.map(|ticks| clock.utc_ns_of(ticks)));
+    }
+}
+
+impl Values for Stamps {
+    fn take(&mut self, name: &str, into: &mut Vec<Column>) {
+        self.ticks.take(name, into);
+        self.times.take(&format!("{name}_time"), into);
+    }
+}
+
+/// What has codes.
+pub trait Coded: Debug + Sized {
+    /// What this code says, if it is known.
+    fn named(code: u8) -> Option<Self>;
+}
+
+macro_rules! coded {
+    ($($name:ident),+) => {
+        $(impl Coded for $name {
+            fn named(code: u8) -> Option<Self> {
+                Self::from_code(code)
+            }
+        })+
+    };
+}
+
+coded!(ExecType, OrdStatus, OrderType, PositionEffect, Side, TimeInForce);
+
+/// Codes, as words; null where one is not known.
+pub struct Codes<T> {
+    /// By code.
+    words: Vec<Option<String>>,
+    values: OrNull<StringBuilder>,
+    of: PhantomData<fn() -> T>,
+}
+
+impl<T: Coded> Default for Codes<T> {
+    fn default() -> Self {
+        let words = (0..=u8::MAX).map(|code| T::named(code).map(|known| word(&format!("{known:?}")))).collect();
+        Self { words, values: OrNull::default(), of: PhantomData }
+    }
+}
+
+impl<T: Coded> Codes<T> {
+    /// One, or none.
+    pub fn push(&mut self, code: Option<u8>) {
+        let Self { words, values, .. } = self;
+        values.append_option(code.and_then(|code| words.get(usize::from(code))?.as_deref()));
+    }
+}
+
+impl<T: Coded> Values for Codes<T> {
+    fn take(&mut self, name: &str, into: &mut Vec<Column>) {
+        self.values.take(name, into);
+    }
+}
+
+/// `GoodTillCancel` is `good_till_cancel`.
+fn word(name: &str) -> String {
+    let mut word = String::new();
+    for letter in name.chars() {
+        if letter.is_ascii_uppercase() && !word.is_empty() {
+            word.push('_');
+        }
+        word.push(letter.to_ascii_lowercase());
+    }
+    word
+}

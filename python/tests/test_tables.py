@@ -1,0 +1,308 @@
+"""Recordings and journals as tables: what polars, pyarrow, pandas and duckdb read, and what they are told of a bad one."""
+
+import re
+import shutil
+import struct
+import time
+import warnings
+from decimal import Decimal
+from importlib import import_module
+from os import environ
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import tickpath as tp
+from conftest import Place
+from tickpath import lab
+
+pa: Any = import_module("pyarrow")
+
+REPOSITORY = Path(__file__).parents[2]
+REAL = shutil.which(environ.get("TICKPATH", ""))
+"""The real command, as the environment names it."""
+
+KIND = 200
+TICK = tp.TopOfBook(tp.units("64000.25"), tp.units(1), tp.units("64000.5"), tp.units("2.5"), event_ns=7, symbol=3)
+TRADE = tp.Trade(tp.units("-0.00000001"), tp.units("0.1"), trade_id=9, symbol=3, aggressor=2)
+
+
+def loss(missed: int) -> bytes:
+    """How a recording keeps the news of a loss."""
+    return b"TICKGAP1" + missed.to_bytes(8, "little")
+
+
+def record(folder: Path, *messages: tuple[Any, int | None], topic: str = "ticks") -> tp.Recording:
+    """A log that keeps these, each of its kind."""
+    with tp.connect(f"file://{folder}") as bus, bus.publisher(topic, "keep") as publisher:
+        for data, kind in messages:
+            publisher.publish(data, kind)
+    return tp.recording(f"file://{folder}", topic)
+
+
+def mappings(folder: Path) -> int:
+    """How many files of this folder are mapped."""
+    return Path("/proc/self/maps").read_text().count(str(folder))
+
+
+def test_a_recording_has_a_table_a_kind(tmp_path: Path) -> None:
+    begun = tp.now()
+    found = record(tmp_path, (TICK, None), (b"any\0thing", KIND), (TRADE, None), (loss(3), 255), (loss(0), 255))
+    assert (found.place, repr(found)) == (f"file://{tmp_path}/ticks", f"Recording(file://{tmp_path}/ticks)")
+    assert repr(found.trades) == f"Table(trades of file://{tmp_path}/ticks)"
+
+    ticks = pl.DataFrame(found.tops_of_book)
+    moment = pl.Datetime("ns", "UTC")
+    expected: dict[str, Any] = {"sequence": pl.UInt64, "stamp": pl.UInt64, "time": moment, "symbol": pl.UInt32}
+    expected |= dict.fromkeys(["bid", "bid_quantity", "ask", "ask_quantity"], pl.Decimal(19, 8))
+    assert dict(ticks.schema) == {**expected, "event_time": moment}
+    row = ticks.row(0, named=True)
+    assert (row["bid"], row["ask_quantity"], row["symbol"]) == (Decimal("64000.25"), Decimal("2.5"), 3)
+    assert begun <= row["stamp"] <= tp.now()
+    assert ticks["event_time"].to_physical().to_list() == [7]
+    assert abs(ticks["time"].to_physical()[0] - time.time_ns()) < 60_000_000_000
+
+    trades = pl.DataFrame(found.trades)
+    assert trades.columns[3:] == ["symbol", "price", "quantity", "aggressor", "trade_id", "event_time"]
+    assert trades.row(0)[3:] == (3, Decimal("-0.00000001"), Decimal("0.1"), "sell", 9, None)
+    messages = pl.DataFrame(found.messages)
+    assert messages.select("sequence", "kind", "payload").rows() == [(1, KIND, b"any\0thing")]
+    assert pl.DataFrame(found.gaps).select("sequence", "missed").rows() == [(3, 3), (4, None)]
+
+
+def test_moments_are_those_of_the_stamps(tmp_path: Path) -> None:
+    first = tp.now()
+    with tp.connect(f"file://{tmp_path}") as bus, bus.publisher("ticks", "keep") as publisher:
+        for later in (0, 1_000, 5_000_000_000):
+            publisher.publish(b"x", KIND, stamp=first + later)
+    messages = pl.DataFrame(tp.recording(f"file://{tmp_path}", "ticks").messages)
+    stamps, moments = messages["stamp"].to_list(), messages["time"].to_physical().to_list()
+    assert stamps == [first, first + 1_000, first + 5_000_000_000]
+    for stamp, moment in zip(stamps, moments, strict=True):
+        assert abs(moment - moments[0] - tp.ns_between(first, stamp)) <= 1
+
+
+def test_a_long_one_comes_in_batches(tmp_path: Path) -> None:
+    count, batch = 70_000, np.zeros(1_000, tp.TOP_OF_BOOK)
+    with tp.connect(f"file://{tmp_path}") as bus, bus.publisher("ticks", "keep") as publisher:
+        for begin in range(0, count, len(batch)):
+            batch["bid"] = np.arange(begin, begin + len(batch))
+            publisher.publish_batch(batch)
+    table = tp.recording(f"file://{tmp_path}", "ticks").tops_of_book
+    batches = list(pa.RecordBatchReader.from_stream(table))
+    assert [len(one) for one in batches] == [65_536, count - 65_536]
+    frame = pl.DataFrame(table)
+    assert frame["sequence"].to_list() == list(range(count))
+    assert frame["bid"][count - 1] == tp.decimal(count - 1)
+
+
+def test_pyarrow_pandas_and_duckdb_read_it(tmp_path: Path) -> None:
+    trades = record(tmp_path, *[(TRADE, None)] * 3).trades
+    table = pa.table(trades)
+    assert table.schema == pa.schema(trades)
+    assert table.schema.field("price").type == pa.decimal128(19, 8)
+    assert str(table.schema.field("time").type) == "timestamp[ns, tz=UTC]"
+    assert [field.name for field in table.schema if field.nullable] == ["aggressor", "event_time"]
+    assert table["quantity"].to_pylist() == [Decimal("0.1")] * 3
+    pandas: Any = import_module("pandas").DataFrame.from_arrow(trades)
+    assert list(pandas["trade_id"]) == [9] * 3
+    duckdb: Any = import_module("duckdb")
+    counted = duckdb.sql("SELECT count(*), sum(quantity) FROM trades")
+    assert counted.fetchall() == [(3, Decimal("0.3"))]
+
+
+def test_a_table_is_read_anew_and_to_where_the_log_ends(tmp_path: Path) -> None:
+    with tp.connect(f"file://{tmp_path}") as bus, bus.publisher("ticks", "keep") as publisher:
+        publisher.publish(b"1", KIND)
+        table = tp.recording(f"file://{tmp_path}", "ticks").messages
+        assert pl.DataFrame(table)["payload"].to_list() == [b"1"]
+        half = pa.RecordBatchReader.from_stream(table)
+        publisher.publish(b"2", KIND)
+        assert half.read_all()["payload"].to_pylist() == [b"1"]
+        assert pl.DataFrame(table)["payload"].to_list() == [b"1", b"2"]
+
+
+def test_a_table_without_rows_has_its_columns(tmp_path: Path) -> None:
+    found = record(tmp_path, (b"x", KIND))
+    for table, name in ((found.trades, "price"), (found.gaps, "missed")):
+        frame = pl.DataFrame(table)
+        assert frame.height == 0 and name in frame.columns
+        assert pa.table(table).num_rows == 0
+
+
+def test_streams_are_let_go_of(tmp_path: Path) -> None:
+    found = record(tmp_path, (b"x", KIND))
+    table = found.messages
+    assert mappings(tmp_path) == 0, "a table that nobody reads has nothing open"
+    capsule = table.__arrow_c_stream__(table.__arrow_c_schema__())
+    assert mappings(tmp_path) > 0
+    del capsule
+    assert mappings(tmp_path) == 0, "its capsule was given up"
+    read = pa.table(table)
+    assert mappings(tmp_path) == 0, "it was read to its end"
+    assert read.num_rows == 1
+
+
+def test_a_live_topic_is_read_as_far_as_it_is_there(log: Place) -> None:
+    with log.bus.publisher(log.name, "overwrite", capacity=1 << 15) as publisher:
+        publisher.publish(TICK)
+        found = tp.recording("shm://", log.name)
+        assert pl.DataFrame(found.tops_of_book).height == 1
+        late = pa.RecordBatchReader.from_stream(found.tops_of_book)
+        for _ in range(10_000):
+            publisher.publish(TICK)
+        with pytest.raises(OSError, match="messages were overwritten before they were read.*record it"):
+            late.read_all()
+        with pytest.raises(OSError, match="overwritten"):
+            early = pa.RecordBatchReader.from_stream(found.messages)
+            for _ in range(10_000):
+                publisher.publish(TICK)
+            early.read_all()
+
+
+def test_what_lies_before_damage_is_read_and_the_damage_is_told(tmp_path: Path) -> None:
+    found = record(tmp_path, (b"the first one", KIND), (b"the second one", KIND))
+    data = tmp_path / "ticks" / "data"
+    raw = bytearray(data.read_bytes())
+    raw[raw.index(b"the second one")] ^= 1
+    data.write_bytes(raw)
+    reader = pa.RecordBatchReader.from_stream(found.messages)
+    assert reader.read_next_batch()["payload"].to_pylist() == [b"the first one"]
+    with pytest.raises(OSError, match=f"{tmp_path}/ticks: damaged at sequence 1.*Restore it from a copy"):
+        reader.read_next_batch()
+    with pytest.raises(Exception, match="damaged at sequence 1"):
+        pl.DataFrame(found.messages)
+
+
+@pytest.mark.parametrize(
+    ("url", "topic", "told"),
+    [
+        ("file://{}", "tick", "/tick does not exist.*what lies there: ticks, trades$"),
+        ("shm://", "nobody-has-published-this", "shm://nobody-has-published-this does not exist; no writer has made it yet"),
+        ("file://{}", "none", "none is damaged or no log: it does not start like a Tickpath log"),
+        ("file://{}", "a/b", "'a/b' is no topic name"),
+        ("redis://me:secret@localhost:1", "ticks", "Redis cannot hand a topic over as tables; record it first"),
+        ("nowhere://me:secret@there", "ticks", "'nowhere://there' names no transport"),
+    ],
+)
+def test_what_is_no_recording_is_told(tmp_path: Path, url: str, topic: str, told: str) -> None:
+    for there in ("ticks", "trades"):
+        record(tmp_path, (b"x", KIND), topic=there)
+    if topic == "none":
+        (tmp_path / "none").mkdir()
+        (tmp_path / "none" / "data").write_bytes(bytes(10_000))
+    with pytest.raises(tp.ConnectError, match=told) as caught:
+        tp.recording(url.format(tmp_path), topic)
+    assert "secret" not in str(caught.value)
+
+
+def test_a_recording_that_goes_away_is_told(tmp_path: Path) -> None:
+    table = record(tmp_path, (b"x", KIND)).messages
+    shutil.rmtree(tmp_path / "ticks")
+    with pytest.raises(tp.ConnectError, match="does not exist"):
+        pl.DataFrame(table)
+
+
+EPOCH = 5
+BUY, LIMIT, MARKET = 1, 2, 1
+TRADE_EXEC, FILLED = 15, 2
+
+
+def envelope(sent: int, released_before: int, queued_before: int = 0) -> bytes:
+    return struct.pack("<QQqQHBBI", sent, released_before, tp.units(100), 1, 4, queued_before, 0, 0)
+
+
+def new_order(id: int, cause: int, order_type: int = LIMIT) -> bytes:
+    price = tp.units("100.5") if order_type == LIMIT else 0
+    return struct.pack("<QqqQIIBBBB4x", id, price, tp.units(2), cause, 3, 8, BUY, order_type, 0, 0)
+
+
+def plant(folder: Path, at: int) -> None:
+    """A journal with made-up stamps: of an account that nobody has defined, two orders and a cancel, then a report."""
+    source = (REPOSITORY / "crates/orders/src/core.rs").read_text()
+    version = re.search(r"CORE_VERSION: u32 = (\d+);", source)
+    assert version is not None
+    filled = struct.pack("<QQQQQqqqqq", EPOCH << 40 | 2, EPOCH << 40 | 2, 77, 66, 1, tp.units(99), tp.units(2), tp.units(2), 0, 0)
+    filled += struct.pack("<QIIHHBBBB", at + 900, 3, 8, 0, 6, TRADE_EXEC, FILLED, BUY, 0)
+    records: list[tuple[int, int, bytes]] = [
+        (64, at, struct.pack("<IIQQ", int(version[1]), 0, 1_000_000_000, 1)),
+        (74, at, struct.pack("<Q16sQQ", EPOCH, bytes([1] * 16), 1_000_000_000, 0)),
+        (70, at + 100, envelope(at + 50, 0) + new_order(1, at + 10)),
+        (70, at + 200, envelope(at + 150, at + 130) + new_order(2, 0, MARKET)),
+        (71, at + 300, envelope(0, at + 230) + struct.pack("<QQQIIQ", 3, 1, 0, 3, 8, 0)),
+        (73, at + 1_000, filled + struct.pack("<HHI", 6, 0, 0)),
+        (69, at + 2_000, struct.pack("<QQ", at + 330, 0)),
+    ]
+    with tp.connect(f"file://{folder}") as bus, bus.publisher("journal", "keep") as publisher:
+        for kind, stamp, payload in records:
+            publisher.publish(payload, kind, stamp=stamp)
+
+
+def test_a_journal_has_requests_reports_and_denials(tmp_path: Path) -> None:
+    at = tp.now()
+    plant(tmp_path, at)
+    journal = tp.journal(tmp_path / "journal")
+    assert journal.place == tp.journal(f"file://{tmp_path}/journal").place == f"file://{tmp_path}/journal"
+
+    requests = pl.DataFrame(journal.requests)
+    assert requests["request"].to_list() == ["new", "new", "cancel"]
+    assert requests["order_id"].to_list() == [EPOCH << 40 | sequence for sequence in (2, 3, 4)]
+    assert requests["order_type"].to_list() == ["limit", "market", None]
+    assert requests["price"].to_list() == [Decimal("100.5"), None, None]
+    assert requests["time_in_force"].to_list() == ["day", "day", None]
+    assert requests["original"].to_list() == [None, None, 1]
+    assert requests["outcome"].to_list() == ["denied"] * 3
+    assert set(requests["session"]) == {4} and set(requests["account"]) == {8}
+    stamps = requests.select("cause", "sent", "stamp", "released").rows()
+    assert stamps == [
+        (at + 10, at + 50, at + 100, at + 130),
+        (None, at + 150, at + 200, at + 230),
+        (None, None, at + 300, at + 330),
+    ]
+    hops = requests.select((pl.col("released_time") - pl.col("time")).cast(pl.Int64)).to_series().to_list()
+    assert all(abs(hop - tp.ns_between(at + 100, at + 130)) <= 1 for hop in hops)
+
+    [report] = pl.DataFrame(journal.reports).rows(named=True)
+    assert (report["exec_type"], report["status"], report["side"], report["venue"]) == ("trade", "filled", "buy", 6)
+    assert (report["last_price"], report["exec_id"], report["reason"]) == (Decimal(99), 66, None)
+    assert (report["arrived"], report["stamp"]) == (at + 900, at + 1_000)
+    joined = requests.join(pl.DataFrame(journal.reports), left_on="order_id", right_on="client_order_id")
+    assert joined["sequence"].to_list() == [2]
+
+    denials = pl.DataFrame(journal.denials)
+    assert denials["order_id"].to_list() == requests["order_id"].to_list()
+    assert denials["client_order_id"].to_list() == [1, 2, 3]
+    assert all(code > 0 for code in denials["code"]) and all(denials["check"].to_list())
+    assert denials.schema["limit"] == pl.Decimal(38, 0)
+
+
+def test_what_is_no_journal_is_told(tmp_path: Path) -> None:
+    record(tmp_path, (b"x", KIND))
+    with pytest.raises(tp.ConnectError, match="no order journal: it does not begin with a start record"):
+        tp.journal(tmp_path / "ticks")
+    with pytest.raises(tp.ConnectError, match="nowhere does not exist"):
+        tp.journal(tmp_path / "nowhere")
+    with pytest.raises(tp.ConnectError, match="a journal lies on a disk; give its folder"):
+        tp.journal("shm://journal")
+
+
+def test_a_journal_of_the_command_says_what_the_command_says(tmp_path: Path) -> None:
+    if REAL is None:
+        pytest.skip("TICKPATH names no command: TICKPATH=target/debug/tickpath")
+    with warnings.catch_warnings():
+        # A machine that others use is no fault of the lab's.
+        warnings.simplefilter("ignore", RuntimeWarning)
+        found = lab.run("orders", count=100, wait="block", journal=tmp_path / "journal")
+    journal = tp.journal(tmp_path / "journal")
+    requests, reports = pl.DataFrame(journal.requests), pl.DataFrame(journal.reports)
+    assert requests.height == 100
+    assert requests["outcome"].to_list().count("denied") == pl.DataFrame(journal.denials).height
+    counts = {row.hop: row.count for row in found.rows}
+    assert requests["sent"].count() == counts["t0_t1"]
+    left = requests.filter(pl.col("outcome") == "released")
+    assert left["released"].count() == counts["t1_t2"]
+    assert left.filter(pl.col("released") < pl.col("stamp")).height == 0
+    assert set(reports["client_order_id"].drop_nulls()) <= set(requests["order_id"])
