@@ -12,10 +12,14 @@ from multiprocessing.context import ForkServerContext, SpawnContext
 
 import pytest
 
+import soak
 import tickpath as tp
 from conftest import BROKERS, Place
 
 KIND = 200
+
+# Processes of a kind that come and go in a test run, and in a long one.
+ROUNDS, SOAK_ROUNDS = 20, 1_000
 
 
 def run(script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -245,3 +249,20 @@ def test_handles_may_be_collected_in_any_order(log: Place) -> None:
         gc.collect()
 
 
+@pytest.mark.parametrize("kind", soak.KINDS)
+def test_processes_come_and_go(kind: str) -> None:
+    is_long = "TICKPATH_SOAK" in os.environ
+    rounds = SOAK_ROUNDS if is_long else ROUNDS
+    seed = os.environ.get("TICKPATH_SEED", "1")
+    command = [sys.executable, soak.__file__, kind, str(rounds), seed]
+    # Also who is spawned says where it hangs.
+    environment = os.environ | {"PYTHONFAULTHANDLER": "1"}
+    with subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as process:
+        try:
+            said, _ = process.communicate(timeout=3_600 if is_long else 120)
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGABRT)
+            said = "it has hung: " + process.communicate()[0]
+    assert (process.returncode, said) == (0, ""), f"{' '.join(command)}:\n{said}"

@@ -14,11 +14,10 @@
 //! Each script begins with a write that is allowed on a server whose memory is full, and changes nothing if need be: what
 //! follows in it is allowed then, too, so that a full server can be emptied.
 
-use std::sync::LazyLock;
 use std::time::Duration;
 
 use tickpath_bus_api::Pulled;
-use tickpath_clock::HostClock;
+use tickpath_clock::{HostClock, SetOnce};
 
 use crate::error::ServerError;
 use crate::link::Link;
@@ -154,15 +153,18 @@ end
 return redis.call('DEL', KEYS[1], KEYS[2], KEYS[3])";
 
 /// The scripts with what they call, each put together once.
-static SCRIPTS: LazyLock<Scripts> = LazyLock::new(|| Scripts {
-    resume: format!("{OURS}{GIVE_BACK_NEWEST}{RESUME}"),
-    leave: format!("{OURS}{GIVE_BACK_NEWEST}{LEAVE}"),
-    look_for_fallen: format!("{OURS}{GIVE_BACK_NEWEST}{LOOK_FOR_FALLEN}"),
-    renew: format!("{RENEW}return 0"),
-    acknowledge: format!("{RENEW}{ACKNOWLEDGE}"),
-    give_back: format!("{RENEW}{GIVE_BACK}"),
-    put_back: format!("{RENEW}{PUT_BACK}"),
-});
+fn scripts() -> &'static Scripts {
+    static SCRIPTS: SetOnce<Scripts> = SetOnce::new();
+    SCRIPTS.get_or_make(|| Scripts {
+        resume: format!("{OURS}{GIVE_BACK_NEWEST}{RESUME}"),
+        leave: format!("{OURS}{GIVE_BACK_NEWEST}{LEAVE}"),
+        look_for_fallen: format!("{OURS}{GIVE_BACK_NEWEST}{LOOK_FOR_FALLEN}"),
+        renew: format!("{RENEW}return 0"),
+        acknowledge: format!("{RENEW}{ACKNOWLEDGE}"),
+        give_back: format!("{RENEW}{GIVE_BACK}"),
+        put_back: format!("{RENEW}{PUT_BACK}"),
+    })
+}
 
 /// Whole scripts.
 struct Scripts {
@@ -258,7 +260,7 @@ impl ListAtLeastOnce {
         let (old, silence) = (&self.keys, milliseconds(self.silence_ns));
         let keys = [&old.taken, &old.alive, &new.taken, &new.alive, &new.again, &new.pullers, &new.queue];
         let words = [known, silence.as_str(), old.id.as_str(), new.id.as_str(), self.takes_all()];
-        let script = ["EVAL", SCRIPTS.resume.as_str(), "7"];
+        let script = ["EVAL", scripts().resume.as_str(), "7"];
         link.ask(&[&script[..], &keys.map(String::as_str), &words].concat(), |items| {
             items.array()?;
             Ok((items.integer()?, items.integer()?))
@@ -314,7 +316,7 @@ impl ListAtLeastOnce {
     fn look_for_fallen(&mut self, link: &mut Link) -> Result<(), ServerError> {
         self.looked = self.looked.restarted();
         let Keys { queue, again, pullers, beside, .. } = &self.keys;
-        let script = SCRIPTS.look_for_fallen.as_str();
+        let script = scripts().look_for_fallen.as_str();
         let command: [&str; 8] = ["EVAL", script, "3", pullers, again, queue, beside, self.takes_all()];
         link.ask(&command, |items| items.integer()).map(|_count| ())
     }
@@ -327,7 +329,7 @@ impl ListAtLeastOnce {
         let counts = [queue, again].map(|count| count.to_string());
         self.ask_alive(
             link,
-            &SCRIPTS.put_back,
+            &scripts().put_back,
             &keys.each_ref().map(String::as_str),
             &counts.each_ref().map(String::as_str),
         )
@@ -423,7 +425,7 @@ impl Queue for ListAtLeastOnce {
         let before = self.renewed;
         let Keys { queue, taken, alive, pullers, id, .. } = &self.keys;
         let mut commands = Vec::new();
-        let renew = SCRIPTS.renew.as_str();
+        let renew = scripts().renew.as_str();
         resp::command(&mut commands, &["EVAL", renew, "2", alive, pullers, &milliseconds(self.silence_ns), id]);
         resp::command(&mut commands, &["BLMOVE", queue, taken, "RIGHT", "LEFT", &seconds(timeout)]);
         link.send(&commands)?;
@@ -450,7 +452,7 @@ impl Queue for ListAtLeastOnce {
         let taken = self.keys.taken.clone();
         // The newest, which was not handed over, stays.
         let kept = if self.kept.is_some() { "1" } else { "0" };
-        let done = self.ask_alive(link, &SCRIPTS.acknowledge, &[&taken], &[kept])?;
+        let done = self.ask_alive(link, &scripts().acknowledge, &[&taken], &[kept])?;
         let returned = self.returned + (self.held.len() as u64).saturating_sub(u64::try_from(done).unwrap_or(0));
         self.held.clear();
         (self.returned, self.is_acknowledging) = (0, false);
@@ -463,7 +465,7 @@ impl Queue for ListAtLeastOnce {
         let newer = self.held.len() - 1 - at + usize::from(self.kept.is_some());
         self.going_back = Some(tag);
         let (taken, again) = (self.keys.taken.clone(), self.keys.again.clone());
-        let count = self.ask_alive(link, &SCRIPTS.give_back, &[&taken, &again], &[&newer.to_string()])?;
+        let count = self.ask_alive(link, &scripts().give_back, &[&taken, &again], &[&newer.to_string()])?;
         self.going_back = None;
         self.held.remove(at);
         Ok(count > 0)
@@ -473,7 +475,7 @@ impl Queue for ListAtLeastOnce {
         let Keys { queue, again, pullers, id, taken, alive, .. } = &self.keys;
         let keys: [&str; 5] = [taken, alive, again, pullers, queue];
         let words: [&str; 2] = [id, self.takes_all()];
-        let script = ["EVAL", SCRIPTS.leave.as_str(), "5"];
+        let script = ["EVAL", scripts().leave.as_str(), "5"];
         link.ask(&[&script[..], &keys, &words].concat(), |items| items.integer())?;
         Ok(())
     }

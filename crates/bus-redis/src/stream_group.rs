@@ -15,10 +15,9 @@
 //! looks whether it is there.
 
 use std::num::NonZeroU32;
-use std::sync::LazyLock;
 
 use tickpath_bus_api::{QueueConfig, dead_letter_queue};
-use tickpath_clock::HostClock;
+use tickpath_clock::{HostClock, SetOnce};
 
 use crate::error::ServerError;
 use crate::link::Link;
@@ -171,14 +170,17 @@ end
 return {claimed[1], counts, entries}";
 
 /// The scripts with what they call, each put together once.
-static SCRIPTS: LazyLock<Scripts> = LazyLock::new(|| Scripts {
-    acknowledge: format!("{STILL_OURS}{ACKNOWLEDGE}others"),
-    acknowledge_limited: format!("{STILL_OURS}{ACKNOWLEDGE}others + lacking"),
-    hold: format!("{STILL_OURS}{HOLD}"),
-    give_back: give_back("'JUSTID'"),
-    give_back_unseen: give_back("'RETRYCOUNT', 0, 'JUSTID'"),
-    claim: format!("{OURS}{CLAIM}"),
-});
+fn scripts() -> &'static Scripts {
+    static SCRIPTS: SetOnce<Scripts> = SetOnce::new();
+    SCRIPTS.get_or_make(|| Scripts {
+        acknowledge: format!("{STILL_OURS}{ACKNOWLEDGE}others"),
+        acknowledge_limited: format!("{STILL_OURS}{ACKNOWLEDGE}others + lacking"),
+        hold: format!("{STILL_OURS}{HOLD}"),
+        give_back: give_back("'JUSTID'"),
+        give_back_unseen: give_back("'RETRYCOUNT', 0, 'JUSTID'"),
+        claim: format!("{OURS}{CLAIM}"),
+    })
+}
 
 /// Whole scripts.
 struct Scripts {
@@ -324,7 +326,7 @@ impl Consumer {
         };
         let takes_all = if self.takes_all { "1" } else { "0" };
         let words: [&str; 8] = [GROUP, &self.id, &self.silence, &start, &limit, takes_all, FIELD, &most];
-        let script = ["EVAL", SCRIPTS.claim.as_str()];
+        let script = ["EVAL", scripts().claim.as_str()];
         link.ask(&[&script[..], keys.as_slice(), &words].concat(), |items| {
             items.array()?;
             let next = Id::read(items)?;
@@ -340,23 +342,23 @@ impl Consumer {
 
     /// The command that restarts the idle time of entries, but for those that others have by now.
     pub fn holding(&self, ids: &[Id]) -> Vec<u8> {
-        self.on_ours(&SCRIPTS.hold, ids)
+        self.on_ours(&scripts().hold, ids)
     }
 
     /// The command that gives entries back, but for those that others have by now: whoever comes can claim them.
     pub fn giving_back(&self, ids: &[Id]) -> Vec<u8> {
-        self.on_ours(&SCRIPTS.give_back, ids)
+        self.on_ours(&scripts().give_back, ids)
     }
 
     /// The same of an entry that was not handed over: its delivery does not count.
     pub fn giving_back_unseen(&self, id: Id) -> Vec<u8> {
-        self.on_ours(&SCRIPTS.give_back_unseen, &[id])
+        self.on_ours(&scripts().give_back_unseen, &[id])
     }
 
     /// Says that entries are done with, but for those that others have by now; gives how many these are. What is not there at
     /// all others are done with, or this puller, whose answer got lost; or it has become a dead letter, where there are some.
     pub fn acknowledge(&self, link: &mut Link, ids: &[Id]) -> Result<usize, ServerError> {
-        let script = if self.dead.is_some() { &SCRIPTS.acknowledge_limited } else { &SCRIPTS.acknowledge };
+        let script = if self.dead.is_some() { &scripts().acknowledge_limited } else { &scripts().acknowledge };
         link.send(&self.on_ours(script, ids))?;
         counted(link)
     }

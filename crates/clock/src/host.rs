@@ -1,11 +1,11 @@
 //! The clock of this host.
 
 use std::path::Path;
-use std::sync::OnceLock;
 
 use crate::calibration::{Calibration, CalibrationError, Source, host_calibration};
 use crate::clock::Clock;
 use crate::counter;
+use crate::once::SetOnce;
 
 /// The host's counter with the host's calibration. Cheap to copy.
 #[derive(Debug, Clone, Copy)]
@@ -17,12 +17,12 @@ pub struct HostClock {
 impl HostClock {
     /// The clock of this host. The first process of a boot measures for 0.2 s; all others read what it found.
     pub fn get() -> Result<Self, CalibrationError> {
-        static CALIBRATION: OnceLock<Calibration> = OnceLock::new();
+        static CALIBRATION: SetOnce<Calibration> = SetOnce::new();
         let calibration = match CALIBRATION.get() {
             Some(found) => found,
             None => {
                 let found = host_calibration(Path::new("/dev/shm/tickpath-clock"))?;
-                CALIBRATION.get_or_init(|| found)
+                CALIBRATION.get_or_make(|| found)
             }
         };
         Ok(Self { calibration, tsc: calibration.source() == Some(Source::Tsc) })

@@ -21,6 +21,7 @@ mod gap;
 mod host;
 mod kernel;
 mod offset;
+mod once;
 mod pace;
 mod schedule;
 mod wait;
@@ -34,6 +35,7 @@ pub use gap::{Cause, Gap, Gaps, HOST_GAP_NS};
 pub use host::HostClock;
 pub use kernel::{Account, cpu_ns, notice_stops};
 pub use offset::Offset;
+pub use once::SetOnce;
 pub use pace::{Lateness, Pacer, Rest};
 pub use schedule::{
     ParsePriorityError, Priority, ScheduleError, cpus, end_with_parent, pin_to_cpu, set_priority, set_timer_slack,

@@ -3,7 +3,8 @@
 use std::fmt;
 use std::io;
 use std::str::FromStr;
-use std::sync::OnceLock;
+
+use crate::once::SetOnce;
 
 /// Why the scheduler did not do what was asked.
 #[derive(Debug, thiserror::Error)]
@@ -85,8 +86,8 @@ pub fn cpus() -> Vec<usize> {
 
 /// What [`cpus`] says while no thread of this process is pinned: the main thread's own may be one processor afterwards.
 pub(crate) fn cpus_before_pinning() -> &'static [usize] {
-    static CPUS: OnceLock<Vec<usize>> = OnceLock::new();
-    CPUS.get_or_init(cpus)
+    static CPUS: SetOnce<Vec<usize>> = SetOnce::new();
+    CPUS.get_or_make(cpus)
 }
 
 /// The processor that the calling thread runs on now.

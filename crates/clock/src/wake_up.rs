@@ -16,6 +16,7 @@ use std::sync::{Arc, OnceLock, mpsc};
 use std::thread;
 
 use crate::counter::monotonic_ns;
+use crate::once::SetOnce;
 use crate::schedule::{
     Priority, ScheduleError, cpus_before_pinning, current_cpu, pin_to_cpu, run_when_idle, set_priority,
 };
@@ -29,6 +30,9 @@ const AWAKE_NS: u64 = 50_000;
 
 /// How much longer than the waker may take the sleeper waits for it.
 const PATIENCE_NS: u64 = 20_000_000;
+
+/// No measuring of this host takes so long.
+const LONGEST_MS: u64 = 50;
 
 /// What waking a thread takes, in nanoseconds: medians.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,8 +49,18 @@ impl WakeUp {
     /// Of a thread that may run where the calling one may, by one on another CPU if this process has one; without
     /// `awake_ns`. Measured once a process, which takes some milliseconds.
     pub fn of_this_host() -> &'static Self {
-        static MEASURED: OnceLock<WakeUp> = OnceLock::new();
-        MEASURED.get_or_init(Self::measure)
+        static MEASURED: SetOnce<WakeUp> = SetOnce::new();
+        static IS_MEASURING: AtomicBool = AtomicBool::new(false);
+        if MEASURED.get().is_none() && IS_MEASURING.swap(true, Ordering::Relaxed) {
+            // Two at once would measure each other. But this may be a fork, and who measures have stayed with the parent.
+            for _ in 0..LONGEST_MS {
+                if MEASURED.get().is_some() {
+                    break;
+                }
+                sleep_ns(1_000_000);
+            }
+        }
+        MEASURED.get_or_make(Self::measure)
     }
 
     /// The same, measured anew.

@@ -151,7 +151,7 @@ impl Claims {
         self.region.word(FALLEN).load(Ordering::Acquire)
     }
 
-    /// Takes a slot. Whoever calls this holds the slot's record lock.
+    /// Takes a slot. Whoever calls this holds the slot's lock.
     pub fn join(&self, slot: usize, delivery: Delivery) -> Claimant {
         self.leave(slot);
         let epoch = (self.slot(slot).load(Ordering::Relaxed) >> STATE_BITS) + 1;

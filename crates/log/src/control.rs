@@ -101,7 +101,7 @@ impl Control {
         self.region.word(NAMED).load(Ordering::SeqCst) != 0
     }
 
-    /// The mandatory reader is here; its cursor stays where it is. Whoever calls this holds the slot's record lock.
+    /// The mandatory reader is here; its cursor stays where it is. Whoever calls this holds the slot's lock.
     pub fn welcome_mandatory(&self, pid: u32) {
         self.word(MANDATORY, 16).store(u64::from(pid), Ordering::Relaxed);
         self.word(MANDATORY, 0).store(ACTIVE, Ordering::SeqCst);
@@ -117,7 +117,7 @@ impl Control {
         self.word(MANDATORY, 0).store(AWAY, Ordering::SeqCst);
     }
 
-    /// Takes a cursor that starts at `sequence`. Whoever calls this holds the slot's record lock, or is alone.
+    /// Takes a cursor that starts at `sequence`. Whoever calls this holds the slot's lock, or is alone.
     pub fn activate(&self, slot: usize, sequence: u64, pid: u32) {
         self.cursor(slot).store(sequence, Ordering::Relaxed);
         self.word(slot, 16).store(u64::from(pid), Ordering::Relaxed);

@@ -15,7 +15,8 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::PathBuf;
 
-use crate::lock::{self, RecordLock, TryLock};
+use crate::fork::Birthplace;
+use crate::lock::{self, ByteLock, TryLock};
 use crate::mapping::{Access, Mapping, allocate};
 use crate::region::Region;
 use crate::sync::Ordering;
@@ -42,7 +43,8 @@ const WORDS_AT: usize = 40;
 pub struct Counters {
     words: Region,
     place: Place,
-    _lock: RecordLock,
+    born: Birthplace,
+    _lock: ByteLock,
 }
 
 impl Counters {
@@ -78,7 +80,8 @@ impl Counters {
         // The name is given to what is whole: a reader that finds it never sees the header half written.
         fs::rename(&draft, file_of(place)).map_err(fail)?;
         region.populate();
-        Ok(Self { words: region.part(from, words * 8), place: place.clone(), _lock: lock })
+        let born = Birthplace::here();
+        Ok(Self { words: region.part(from, words * 8), place: place.clone(), born, _lock: lock })
     }
 
     /// Counts on: a load and a store, for there is no other writer.
@@ -97,6 +100,10 @@ impl Counters {
 
 impl Drop for Counters {
     fn drop(&mut self) {
+        // A forked child's copy counts nothing.
+        if self.born.is_elsewhere() {
+            return;
+        }
         let _ = fs::remove_file(file_of(&self.place));
         let _ = fs::remove_file(self.place.writer_lock());
         let _ = fs::remove_dir(self.place.dir());

@@ -1,7 +1,7 @@
 //! Telling a process from its forks. A child has a copy of all writers and readers, on the same shared memory, and none
 //! of the locks that make them the only ones: they must not be used there.
 
-use std::sync::Once;
+use std::sync::atomic::AtomicBool;
 
 use crate::sync::{AtomicU64, Ordering};
 
@@ -16,12 +16,15 @@ pub struct Birthplace(u64);
 impl Birthplace {
     /// This process.
     pub fn here() -> Self {
-        static ASKED: Once = Once::new();
-        ASKED.call_once(|| {
+        static IS_ASKED: AtomicBool = AtomicBool::new(false);
+        // No `Once`: a fork in the middle of it would wait for a thread that stayed with its parent. Threads that come at once
+        // each ask, and a fork counts twice, which is as good.
+        if !IS_ASKED.load(Ordering::Acquire) {
             // SAFETY: the handler lives as long as the program, and does what a handler in a forked child may: one
             // atomic addition. Should the C library have no room for it, forks go unseen, as they did before.
             unsafe { libc::pthread_atfork(None, None, Some(count)) };
-        });
+            IS_ASKED.store(true, Ordering::Release);
+        }
         Self(GENERATION.load(Ordering::Relaxed))
     }
 

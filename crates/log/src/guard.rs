@@ -16,7 +16,9 @@
 
 use std::io;
 use std::ptr::NonNull;
-use std::sync::OnceLock;
+use std::sync::atomic::AtomicBool;
+
+use tickpath_clock::SetOnce;
 
 use crate::sync::{AtomicU64, Ordering, fence};
 
@@ -32,7 +34,7 @@ const CUT: u64 = 3;
 
 static RANGES: [Range; MOST] = [const { Range::new() }; MOST];
 static FAULTS: AtomicU64 = AtomicU64::new(0);
-static PREVIOUS: OnceLock<libc::sigaction> = OnceLock::new();
+static PREVIOUS: SetOnce<libc::sigaction> = SetOnce::new();
 
 /// How often, in this process, a guarded log was found to be cut short. A change says that one of them is: ask each.
 pub fn faults() -> u64 {
@@ -148,26 +150,26 @@ impl Range {
     }
 }
 
-/// Puts the handler in place, once.
+/// Puts the handler in place, if it is not. Threads that come at once all do so, which is as good as once: who would wait for
+/// another one would wait for ever in a fork, whose parent's threads stayed behind.
 fn install() -> io::Result<()> {
-    static INSTALLED: OnceLock<i32> = OnceLock::new();
-    let errno = *INSTALLED.get_or_init(|| match try_install() {
-        Ok(()) => 0,
-        Err(e) => e.raw_os_error().unwrap_or(libc::EINVAL),
-    });
-    if errno == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(errno)) }
-}
-
-fn try_install() -> io::Result<()> {
-    // Asked first and set then: at the first fault, it must be known who handled it before.
-    let previous = set_handler(None)?;
-    let _ = PREVIOUS.set(previous);
+    static IS_INSTALLED: AtomicBool = AtomicBool::new(false);
+    if IS_INSTALLED.load(Ordering::Acquire) {
+        return Ok(());
+    }
     // SAFETY: a `sigaction` is plain numbers, for which zero is valid.
     let mut ours: libc::sigaction = unsafe { std::mem::zeroed() };
     let handler: extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void) = on_fault;
     ours.sa_sigaction = handler as usize;
     ours.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
-    set_handler(Some(&ours)).map(drop)
+    // Asked first and set then: at the first fault, it must be known who handled it before.
+    let previous = set_handler(None)?;
+    if previous.sa_sigaction != ours.sa_sigaction {
+        PREVIOUS.get_or_make(|| previous);
+    }
+    set_handler(Some(&ours))?;
+    IS_INSTALLED.store(true, Ordering::Release);
+    Ok(())
 }
 
 /// Gives who handles faults now, and sets another one if there is one.

@@ -92,6 +92,8 @@ mod syncer;
 #[cfg(not(loom))]
 mod wake;
 #[cfg(not(loom))]
+mod who;
+#[cfg(not(loom))]
 mod writer;
 
 pub use claim::{Delivery, MAX_PULLERS};

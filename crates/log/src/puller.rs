@@ -4,7 +4,7 @@ use tickpath_clock::{Clock, HostClock, Wait};
 
 use crate::claim::{Claim, Claimant, Claims, Delivery, MAX_PULLERS};
 use crate::fork::Birthplace;
-use crate::lock::{self, RecordLock, TryLock};
+use crate::lock::{self, ByteLock, TryLock};
 use crate::queue::{find_claims, lock_byte};
 use crate::reader::walk::Walked;
 use crate::sync::{Ordering, fence};
@@ -53,7 +53,7 @@ pub struct Puller {
     lasts: u64,
     place: Place,
     born: Birthplace,
-    _lock: RecordLock,
+    _lock: ByteLock,
 }
 
 /// A message as a puller gets it.
@@ -239,7 +239,7 @@ impl Drop for Puller {
     }
 }
 
-fn take_slot(place: &Place) -> Result<(usize, RecordLock), OpenError> {
+fn take_slot(place: &Place) -> Result<(usize, ByteLock), OpenError> {
     for slot in 0..MAX_PULLERS {
         let tried = lock::try_lock(&place.reader_locks(), lock_byte(slot), 0o600);
         if let TryLock::Ours(lock) = tried.map_err(|e| OpenError::from_io(place, 0, e))? {

@@ -3,19 +3,22 @@
 use std::fs::File;
 use std::io;
 
+use crate::fork::Birthplace;
 use crate::progress::{Firm, Tail};
-use crate::{Policy, Writer};
+use crate::{Policy, PublishError, Writer};
 
 /// Makes what was published durable, in a thread of its own if need be.
 pub struct Syncer {
     file: File,
     /// Only a log that grows tells how far it is on the disk.
     firm: Option<Firm>,
+    born: Birthplace,
 }
 
 impl Syncer {
-    /// Returns when all before `upto`, a tail that the writer has had, would survive a loss of power.
+    /// Returns when all before `upto`, a tail that the writer has had, would survive a loss of power. Refused in a fork.
     pub fn sync(&mut self, upto: Tail) -> io::Result<()> {
+        refuse_fork(self.born)?;
         self.file.sync_data()?;
         self.firm.as_ref().map_or(Ok(()), |firm| firm.note(&self.file, upto))
     }
@@ -33,13 +36,14 @@ impl Writer {
         // A file of its own, and no copy of a descriptor: the kernel tells each opened file once that a write failed, and
         // whoever asks through a copy would take that word from the other.
         match self.appender().segments.growing_file() {
-            Some((file, firm)) => Ok(Syncer { file: reopen(file)?, firm: Some(firm.clone()) }),
-            None => Ok(Syncer { file: File::open(self.place().data())?, firm: None }),
+            Some((file, firm)) => Ok(Syncer { file: reopen(file)?, firm: Some(firm.clone()), born: self.born() }),
+            None => Ok(Syncer { file: File::open(self.place().data())?, firm: None, born: self.born() }),
         }
     }
 
-    /// Returns when all that was published would survive a loss of power.
+    /// Returns when all that was published would survive a loss of power. Refused in a fork.
     pub fn sync(&self) -> io::Result<()> {
+        refuse_fork(self.born())?;
         if self.policy() != Policy::Keep && self.place().is_shared_memory() {
             return Ok(());
         }
@@ -52,6 +56,12 @@ impl Writer {
             None => File::open(self.place().data())?.sync_all(),
         }
     }
+}
+
+/// A fork has nothing published, and another thread of its parent may have had the marks in hand as it was forked: who waits
+/// for them there waits for ever.
+fn refuse_fork(born: Birthplace) -> io::Result<()> {
+    if born.is_elsewhere() { Err(io::Error::other(PublishError::Forked)) } else { Ok(()) }
 }
 
 /// Opens the same file once more, also if its name is gone or somebody else's by now.

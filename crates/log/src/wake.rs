@@ -13,7 +13,6 @@
 //! writer's half is free, and a writer does not stall for the reader's cache line after each message. Where the kernel
 //! has no `membarrier`, both halves are a full fence; the log's creator writes down which.
 
-use std::sync::Once;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering, compiler_fence, fence};
 
 /// `membarrier` commands, from the kernel's interface; libc does not name all of them.
@@ -39,20 +38,22 @@ impl Barrier {
     /// To take part, a process has to ask the kernel, which takes it some 10 ms as soon as it has two threads: a thread
     /// asks, and until the answer is there this process's writers make a full fence, which is right for either kind.
     pub fn of_this_host() -> Self {
-        static ASKED: Once = Once::new();
+        static IS_ASKED: AtomicBool = AtomicBool::new(false);
         let offered = membarrier(QUERY).unwrap_or(0);
         let wanted = i64::from(GLOBAL_EXPEDITED | REGISTER_GLOBAL_EXPEDITED);
         if offered & wanted != wanted {
             return Self::Fence;
         }
-        ASKED.call_once(|| {
+        // No `Once`: a fork in the middle of it would wait for a thread that stayed with its parent.
+        if !IS_ASKED.swap(true, Ordering::Relaxed) {
             let ask = || {
                 let answer = membarrier(REGISTER_GLOBAL_EXPEDITED);
                 TAKES_PART.store(answer.is_some(), Ordering::Release);
             };
-            // Without the thread it stays at fences, which cost some nanoseconds a message.
+            // Without the thread it stays at fences, which cost some nanoseconds a message; so does a fork that came before
+            // the answer.
             let _ = std::thread::Builder::new().name("membarrier".to_owned()).spawn(ask);
-        });
+        }
         Self::Membarrier
     }
 

@@ -12,7 +12,7 @@ use crate::files::{self, Shape};
 use crate::fork::Birthplace;
 use crate::guard::Others;
 use crate::layout::FIRST_KIND;
-use crate::lock::{self, RecordLock, TryLock};
+use crate::lock::{self, ByteLock, TryLock};
 use crate::mapping::Access;
 use crate::recover::{Cut, Remains, ResumeError};
 use crate::segments::Segments;
@@ -32,7 +32,7 @@ pub struct Writer {
     born: Birthplace,
     cut: Option<Cut>,
     /// None of a log that nobody else can find.
-    _lock: Option<RecordLock>,
+    _lock: Option<ByteLock>,
 }
 
 impl Writer {
@@ -86,6 +86,11 @@ impl Writer {
     /// How it wakes who sleeps.
     pub(crate) fn barrier(&self) -> Barrier {
         self.barrier
+    }
+
+    /// The process that it is the writer of.
+    pub(crate) fn born(&self) -> Birthplace {
+        self.born
     }
 
     /// The writer of a log without a name.
@@ -324,7 +329,7 @@ impl Writer {
         Ok(sequence)
     }
 
-    /// A reader in the way may be dead; its record lock tells.
+    /// A reader in the way may be dead; its lock tells.
     fn clear_the_way(&mut self, e: AppendError) -> Result<(), PublishError> {
         match e {
             AppendError::TooLarge(bytes) => Err(PublishError::TooLarge { bytes, limit: self.max_payload() }),
@@ -354,7 +359,7 @@ impl Writer {
     }
 }
 
-fn take_lock(config: &Config) -> Result<RecordLock, OpenError> {
+fn take_lock(config: &Config) -> Result<ByteLock, OpenError> {
     let place = &config.place;
     match lock::try_lock(&place.writer_lock(), 0, config.mode) {
         Ok(TryLock::Ours(lock)) => Ok(lock),

@@ -15,7 +15,7 @@ use crate::sync::{AtomicU64, Ordering, fence};
 
 const MESSAGES: u64 = 2;
 
-/// The record lock of the puller that falls.
+/// The lock of the puller that falls.
 const HELD: u64 = 0;
 const FALLEN: u64 = 1;
 

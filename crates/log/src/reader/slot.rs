@@ -2,7 +2,7 @@
 
 use crate::control::{Control, MANDATORY};
 use crate::fork::Birthplace;
-use crate::lock::RecordLock;
+use crate::lock::ByteLock;
 use crate::sync::Ordering;
 
 /// A cursor that is ours.
@@ -13,11 +13,11 @@ pub(super) struct Slot {
     pub follows: bool,
     /// A forked child's copy is not the reader.
     pub born: Birthplace,
-    _lock: RecordLock,
+    _lock: ByteLock,
 }
 
 impl Slot {
-    pub fn new(number: usize, control: Control, lock: RecordLock) -> Self {
+    pub fn new(number: usize, control: Control, lock: ByteLock) -> Self {
         Self { number, control, follows: true, born: Birthplace::here(), _lock: lock }
     }
 

@@ -67,12 +67,18 @@ fn a_fork_does_not_use_a_queue() {
     assert_eq!(pull(&mut puller, 9), [(0, true), (1, false)], "the fork has acknowledged nothing");
 }
 
-/// True if the work is true in a child. It must neither panic nor allocate: other threads may have held locks.
-fn in_a_fork(work: impl FnOnce() -> bool) -> bool {
+/// Seconds after which a child that hangs is ended.
+const MOST_SECONDS: u32 = 60;
+
+/// True if the work is true in a child, which is ended if it hangs. It must neither panic nor print: other threads may have
+/// held locks. To allocate is fine, for the C library knows of forks.
+pub fn in_a_fork(work: impl FnOnce() -> bool) -> bool {
     // SAFETY: the child runs `work` alone, which does nothing that another thread of ours could stand in the way of, and
     // ends without running anything of the parent's.
     let child = unsafe { libc::fork() };
     if child == 0 {
+        // SAFETY: a signal that nobody handles ends this process then.
+        unsafe { libc::alarm(MOST_SECONDS) };
         let good = work();
         // SAFETY: ends this process at once.
         unsafe { libc::_exit(if good { 0 } else { 1 }) };

@@ -17,6 +17,11 @@ fn the_package_does_what_its_tests_say() {
             tests.env(name, program);
         }
     }
+    // So with the C library: where it is not there, nobody finds out how the two live in one process.
+    let c_library = test.with_file_name("libtickpath.so");
+    if c_library.exists() {
+        tests.env("TICKPATH_LIBRARY", c_library);
+    }
     let ended = tests.arg(&library).output().expect("scripts/pytest can be run");
     let said = [ended.stdout, ended.stderr].map(|said| String::from_utf8_lossy(&said).into_owned()).concat();
     println!("{said}");

@@ -1,0 +1,122 @@
+//! A process as others find it again: by its id, and by what tells it from whoever else has, had or will have that id.
+
+use std::fs;
+
+/// No process id has more bits.
+const PID_BITS: u32 = 22;
+const BEGAN_BITS: u32 = 16;
+const IMAGE_BITS: u32 = 15;
+
+/// A process, and the program that it runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Who {
+    pub pid: u32,
+    /// When the process began, as a checksum.
+    began: u32,
+    /// Where the stack of its program begins, which is another place after each `exec`, as a checksum. 0 if that is not for us
+    /// to know.
+    image: u32,
+}
+
+impl Who {
+    /// Bits of [`Self::word`].
+    pub const BITS: u32 = PID_BITS + BEGAN_BITS + IMAGE_BITS;
+
+    /// This process.
+    pub fn here() -> Self {
+        let pid = std::process::id();
+        Self::now(pid).unwrap_or(Self { pid, began: 0, image: 0 })
+    }
+
+    /// As one word.
+    pub fn word(self) -> u64 {
+        let Self { pid, began, image } = self;
+        (u64::from(image) << BEGAN_BITS | u64::from(began)) << PID_BITS | u64::from(pid) & mask(PID_BITS)
+    }
+
+    /// Whom a word names. Whoever wrote it may have made it up.
+    pub fn of(word: u64) -> Self {
+        let [pid, began, image] = [
+            word & mask(PID_BITS),
+            word >> PID_BITS & mask(BEGAN_BITS),
+            word >> (PID_BITS + BEGAN_BITS) & mask(IMAGE_BITS),
+        ]
+        .map(|part| part as u32);
+        Self { pid, began, image }
+    }
+
+    /// False if it has ended, or runs another program by now; also if it lives where this process does not see it, as in
+    /// another container.
+    pub fn lives(self) -> bool {
+        Self::now(self.pid).is_some_and(|now| now.began == self.began && (now.image == self.image || now.image == 0))
+    }
+
+    /// The process that has this id now, unless it has ended and only waits for its parent to hear of it.
+    fn now(pid: u32) -> Option<Self> {
+        let told = fs::read(format!("/proc/{pid}/stat")).ok()?;
+        let told = String::from_utf8_lossy(&told);
+        // Before it is a name, which may hold anything.
+        let (_, told) = told.rsplit_once(')')?;
+        let fields: Vec<&str> = told.split_ascii_whitespace().collect();
+        let field = |number: usize| fields.get(number - STATE).copied();
+        // The first thread may have ended alone.
+        let has_ended = matches!(field(STATE)?, "Z" | "X") && field(THREADS)?.parse::<u32>().ok()? < 2;
+        if has_ended {
+            return None;
+        }
+        let image = match field(STACK)? {
+            "0" => 0,
+            // Zero is taken.
+            stack => (sum(stack) >> (32 - IMAGE_BITS)).max(1),
+        };
+        Some(Self { pid, began: sum(field(BEGAN)?) >> (32 - BEGAN_BITS), image })
+    }
+}
+
+/// Numbers of fields in `/proc/PID/stat`, as its manual counts them.
+const STATE: usize = 3;
+const THREADS: usize = 20;
+const BEGAN: usize = 22;
+const STACK: usize = 28;
+
+fn mask(bits: u32) -> u64 {
+    (1 << bits) - 1
+}
+
+fn sum(text: &str) -> u32 {
+    crc32c::crc32c(text.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Command, Stdio};
+
+    #[test]
+    fn a_word_names_its_process() {
+        let here = Who::here();
+        assert!(here.lives() && here.image != 0, "{here:?}");
+        assert_eq!(Who::of(here.word()), here);
+        let most = Who { pid: 0x3f_ffff, began: 0xffff, image: 0x7fff };
+        assert_eq!((most.word(), Who::of(most.word())), ((1 << Who::BITS) - 1, most));
+        for other in [Who { began: here.began ^ 1, ..here }, Who { image: here.image ^ 0x4000, ..here }] {
+            assert!(!other.lives(), "{other:?} is not {here:?}");
+        }
+    }
+
+    #[test]
+    fn who_has_ended_does_not_live_though_its_parent_has_not_heard() {
+        let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().expect("there is a cat");
+        let pid = child.id();
+        let begun = Who::now(pid).expect("it waits for us");
+        assert!(begun.lives());
+        drop(child.stdin.take());
+        // SAFETY: zeros are a value of it: numbers.
+        let mut told: libc::siginfo_t = unsafe { std::mem::zeroed() };
+        // SAFETY: the child is ours, and `told` a valid place for its end; nobody hears of that by this.
+        let waited = unsafe { libc::waitid(libc::P_PID, pid, &mut told, libc::WEXITED | libc::WNOWAIT) };
+        assert_eq!((waited, Who::now(pid)), (0, None));
+        assert!(child.wait().expect("it has ended").success());
+        assert!(!begun.lives());
+    }
+}

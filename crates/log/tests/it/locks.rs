@@ -1,0 +1,248 @@
+//! Who has a log while processes are forked, killed, become other programs, and close files that are not theirs.
+
+use std::fs::File;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use tickpath_clock::{Calibration, sleep_ns};
+use tickpath_log::{
+    Config, Delivery, OpenError, Place, Policy, Puller, Reader, Registration, Start, Writer, mandatory_reader, writer,
+};
+
+use crate::fork::in_a_fork;
+use crate::process::{Process, ROLE, say};
+use crate::{Scratch, tiny};
+
+/// Forks of a test run, and of a long one (`TICKPATH_SOAK`).
+const FORKS: usize = 200;
+const SOAK_FORKS: usize = 10_000;
+
+/// Seconds of the longest life of a child that nobody ends.
+const MOST_SECONDS: u64 = 100;
+
+/// A fork has all that the killed one had open, and keeps it.
+#[test]
+fn who_is_killed_is_dead_though_a_fork_lives() {
+    let scratch = lane();
+    let mut us = scratch.writer();
+    for _ in 0..5 {
+        let mut child = Process::start("reading parent", scratch.place(), Policy::Fail);
+        let (pid, fork) = (number(&mut child), Fork::told(&mut child));
+        assert_eq!(mandatory_reader(scratch.place()).map(u64::from), Some(pid));
+        assert_eq!(us.readers(), 2);
+        child.kill();
+        assert_eq!(mandatory_reader(scratch.place()), None);
+        let reader = Reader::open(scratch.place(), Start::Cursor, Registration::Mandatory).expect("that one is dead");
+        drop((us, reader));
+        us = scratch.writer();
+        assert_eq!(us.readers(), 0, "those of the killed one are buried");
+        drop(us);
+
+        let mut child = Process::start("writing parent", scratch.place(), Policy::Fail);
+        let (pid, other) = (number(&mut child), Fork::told(&mut child));
+        assert_eq!(refused(&scratch), Some(pid));
+        child.kill();
+        us = scratch.writer();
+        assert!(fork.lives() && other.lives());
+    }
+}
+
+/// The same process, with the same id: but it has let go of all.
+#[test]
+fn who_becomes_another_program_is_dead_though_a_fork_lives() {
+    let scratch = Scratch::shared(Policy::Fail, 2);
+    let mut child = Process::start("changing parent", scratch.place(), Policy::Fail);
+    let (pid, fork) = (number(&mut child), Fork::told(&mut child));
+    assert_eq!(number(&mut child), pid, "it is another program now");
+    assert_eq!(writer(scratch.place()), None);
+    assert_eq!(refused(&scratch), None);
+    assert!(fork.lives());
+}
+
+/// As who copies the folder does, or another copy of this library in the process.
+#[test]
+fn who_closes_a_lock_file_frees_nothing() {
+    let scratch = lane();
+    let us = scratch.writer();
+    let reader = Reader::open(scratch.place(), Start::Now, Registration::Mandatory).expect("it is there");
+    let close = || {
+        for name in ["writer.lock", "readers.lock"] {
+            drop(File::open(scratch.place().dir().join(name)).expect("it is there"));
+        }
+    };
+    close();
+    let pid = u64::from(std::process::id());
+    let mut other = Process::start("asker", scratch.place(), Policy::Fail);
+    assert_eq!([(); 3].map(|()| number(&mut other)), [pid; 3], "the writer, the reader, and who refuses");
+    drop(us);
+    let recorder = scratch.reader(Start::Now);
+    close();
+    let mut other = Process::start("asker", scratch.place(), Policy::Fail);
+    assert_eq!([(); 4].map(|()| number(&mut other)), [0, pid, 0, 2], "nobody buries who lives");
+    drop((reader, recorder));
+    let mut other = Process::start("asker", scratch.place(), Policy::Fail);
+    assert_eq!([(); 4].map(|()| number(&mut other)), [0; 4]);
+}
+
+#[test]
+fn a_fork_lets_go_of_nothing_that_is_its_parents() {
+    let scratch = Scratch::shared(Policy::Fail, 2);
+    let (mut us, mut reader) = (Some(scratch.writer()), Some(scratch.reader(Start::Now)));
+    let pid = Some(std::process::id());
+    assert!(in_a_fork(|| {
+        let is_known = writer(scratch.place()) == pid;
+        drop((us.take(), reader.take()));
+        is_known && writer(scratch.place()) == pid && refused(&scratch) == pid.map(u64::from)
+    }));
+    let mut other = Process::start("asker", scratch.place(), Policy::Fail);
+    assert_eq!(Some(number(&mut other)), pid.map(u64::from));
+    drop((us, reader));
+    assert_eq!(refused(&scratch), None);
+}
+
+/// Whatever threads were at when their process was forked, they have stayed with it, and with all that they had locked.
+#[test]
+fn a_fork_opens_its_own_whatever_its_parents_threads_were_at() {
+    let forks = if std::env::var_os("TICKPATH_SOAK").is_some() { SOAK_FORKS } else { FORKS };
+    let is_over = AtomicBool::new(false);
+    let open = |scratch: &Scratch| {
+        let mut writer = Writer::open_queue(&scratch.config, &Calibration::nanoseconds()).ok()?;
+        let puller = Puller::open(scratch.place(), Delivery::AtLeastOnce).ok()?;
+        let reader = Reader::open(scratch.place(), Start::Now, Registration::Registered).ok()?;
+        writer.publish(0, 16, b"x").ok().map(|_| drop((puller, reader)))
+    };
+    let theirs = [(); 3].map(|()| Scratch::shared(Policy::Fail, 2));
+    let own = Scratch::shared(Policy::Fail, 2);
+    let bad = thread::scope(|scope| {
+        let (open, is_over) = (&open, &is_over);
+        for scratch in &theirs {
+            scope.spawn(move || {
+                while !is_over.load(Ordering::Relaxed) {
+                    let _ = scratch.place().remove();
+                    assert!(open(scratch).is_some());
+                }
+            });
+        }
+        let bad = (0..forks).find(|_| {
+            let _ = own.place().remove();
+            !in_a_fork(|| open(&own).is_some())
+        });
+        is_over.store(true, Ordering::Relaxed);
+        bad
+    });
+    assert_eq!(bad, None, "a fork has failed, or was ended because it hung");
+}
+
+/// The work of a child.
+pub fn child(role: &str, place: &Place) {
+    let pid = u64::from(std::process::id());
+    match role {
+        "reading parent" => {
+            let ours = [Registration::Mandatory, Registration::Registered]
+                .map(|registration| Reader::open(place, Start::Now, registration).expect("the parent writes"));
+            say(pid);
+            say(fork_one());
+            linger();
+            drop(ours);
+        }
+        "writing parent" | "changing parent" => {
+            let ours = Writer::open(&config(place), &Calibration::nanoseconds()).expect("nobody writes");
+            say(pid);
+            say(fork_one());
+            if role == "changing parent" {
+                let program = std::env::current_exe().expect("this program has a path");
+                let arguments = ["child_main", "--exact", "--nocapture"];
+                let failed = Command::new(program).args(arguments).env(ROLE, "changed").exec();
+                panic!("it is this program still: {failed}");
+            }
+            linger();
+            drop(ours);
+        }
+        "changed" => {
+            say(pid);
+            linger();
+        }
+        "asker" => {
+            say(writer(place).map_or(0, u64::from));
+            say(mandatory_reader(place).map_or(0, u64::from));
+            match Writer::open(&config(place), &Calibration::nanoseconds()) {
+                Ok(ours) => {
+                    say(0);
+                    say(ours.readers() as u64);
+                }
+                Err(OpenError::HasWriter { pid, .. }) => say(pid.into()),
+                Err(e) => panic!("{e}"),
+            }
+        }
+        role => panic!("no role '{role}'"),
+    }
+}
+
+/// A log that names its reader.
+fn lane() -> Scratch {
+    let mut scratch = Scratch::shared(Policy::Fail, 2);
+    scratch.config.mandatory = true;
+    scratch
+}
+
+/// As a child opens it: who asks for no mandatory reader takes the log as it is.
+fn config(place: &Place) -> Config {
+    tiny(place.clone(), Policy::Fail, 2)
+}
+
+fn number(child: &mut Process) -> u64 {
+    child.lines.next_number().expect("it has something to say")
+}
+
+/// The process that refuses us a writer; none if there is one for us.
+fn refused(scratch: &Scratch) -> Option<u64> {
+    match Writer::open(&scratch.config, &Calibration::nanoseconds()) {
+        Ok(_) => None,
+        Err(OpenError::HasWriter { pid, .. }) => Some(pid.into()),
+        Err(e) => panic!("{e}"),
+    }
+}
+
+/// Until it is killed.
+fn linger() {
+    sleep_ns(MOST_SECONDS * 1_000_000_000);
+}
+
+/// A fork that does nothing at all; gives its id.
+fn fork_one() -> u64 {
+    // SAFETY: the fork waits for a signal that ends it, and does nothing else.
+    let fork = unsafe { libc::fork() };
+    if fork == 0 {
+        // SAFETY: as above.
+        unsafe {
+            libc::alarm(MOST_SECONDS as u32);
+            loop {
+                libc::pause();
+            }
+        }
+    }
+    u64::try_from(fork).unwrap_or_else(|_| panic!("no fork: {}", std::io::Error::last_os_error()))
+}
+
+/// A child's fork, ended at the end.
+struct Fork(libc::pid_t);
+
+impl Fork {
+    fn told(child: &mut Process) -> Self {
+        Self(number(child) as libc::pid_t)
+    }
+
+    fn lives(&self) -> bool {
+        // SAFETY: it sends nothing.
+        unsafe { libc::kill(self.0, 0) == 0 }
+    }
+}
+
+impl Drop for Fork {
+    fn drop(&mut self) {
+        // SAFETY: it goes to a process of ours, which waits for nothing else.
+        unsafe { libc::kill(self.0, libc::SIGKILL) };
+    }
+}
