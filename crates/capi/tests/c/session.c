@@ -40,28 +40,31 @@ static void say(tp_status status, uint64_t id) {
 }
 
 static void submit(tp_orders *orders) {
-    uint64_t id;
+    uint64_t id = 1;
     tp_new_order order = {.size = sizeof order, .symbol = BTCUSDT};
     order.side = (uint32_t)number();
     order.price = number();
     order.quantity = number();
     order.time_in_force = (uint32_t)number();
     order.cause = (uint64_t)number();
-    say(tp_orders_submit(orders, &order, &id), id);
+    tp_status status = tp_orders_submit(orders, &order, &id);
+    say(status, id);
 }
 
 static void cancel(tp_orders *orders) {
-    uint64_t id;
+    uint64_t id = 1;
     tp_cancel_order cancel = {.size = sizeof cancel, .original = (uint64_t)number()};
-    say(tp_orders_cancel(orders, &cancel, &id), id);
+    tp_status status = tp_orders_cancel(orders, &cancel, &id);
+    say(status, id);
 }
 
 static void replace(tp_orders *orders) {
-    uint64_t id;
+    uint64_t id = 1;
     tp_replace_order replace = {.size = sizeof replace, .original = (uint64_t)number()};
     replace.price = number();
     replace.quantity = number();
-    say(tp_orders_replace(orders, &replace, &id), id);
+    tp_status status = tp_orders_replace(orders, &replace, &id);
+    say(status, id);
 }
 
 static void print(const tp_order_event *event) {
