@@ -17,7 +17,7 @@ STATIC := $(shell uname -m)-unknown-linux-musl
 
 # Two measurements at once would measure each other.
 .NOTPARALLEL:
-.PHONY: help demo bench bench-peers peers-page measure figures pages test check lint soak crash-proof bus-proof redis-versions miri fuzz dist wheel clean
+.PHONY: help demo bench bench-peers peers-page measure figures pages docs test check lint soak crash-proof bus-proof redis-versions miri fuzz dist wheel clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /make \1\t/p' Makefile | expand -t 18
@@ -69,6 +69,14 @@ figures: ## measure what docs/figures.md and docs/reproduced.md say: about an ho
 pages: ## make the pages whose figures are measured, from docs/results
 	@scripts/needs $(BUILD)
 	cargo run -p tickpath-pages
+
+# pip asks for nothing that is there already, so that a second run needs no network.
+docs: ## the guides and the reference of the Python package, as pages that ask no other host: target/docs/index.html
+	@scripts/needs python3
+	python3 -m venv target/pdoc
+	target/pdoc/bin/pip install -q --disable-pip-version-check $$(grep '^pdoc==' python/requirements.txt) typing_extensions
+	rm -rf target/docs
+	target/pdoc/bin/python python/pages/build.py target/docs
 
 test: ## all tests, then the models of the lock-free parts
 	@scripts/needs $(TEST)
