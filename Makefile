@@ -17,7 +17,7 @@ STATIC := $(shell uname -m)-unknown-linux-musl
 
 # Two measurements at once would measure each other.
 .NOTPARALLEL:
-.PHONY: help demo bench bench-peers peers-page measure figures pages docs test check lint soak crash-proof bus-proof redis-versions miri fuzz dist wheel clean
+.PHONY: help demo bench bench-peers peers-page measure figures pages docs test check lint soak crash-proof bus-proof redis-versions miri fuzz fuzz-build dist wheel clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /make \1\t/p' Makefile | expand -t 18
@@ -116,9 +116,14 @@ miri: ## the log's protocol, run by an interpreter that knows the memory model (
 	@scripts/nightly miri
 	MIRIFLAGS='-Zmiri-disable-isolation' cargo +nightly miri test -p tickpath-log --lib heap
 
-fuzz: ## hostile bytes to every reader, FUZZ_SECONDS each (nightly)
+# As many readers at once as there are processors, each of them taking one. 255 is how xargs is told to begin no other.
+fuzz: fuzz-build ## hostile bytes to every reader, FUZZ_SECONDS each (nightly)
+	printf '%s\n' $(FUZZ_TARGETS) | xargs -P "$$(nproc)" -I TARGET sh -c \
+	    'cargo +nightly fuzz run TARGET -- -verbosity=0 -print_funcs=0 -max_total_time=$(FUZZ_SECONDS) || exit 255'
+
+fuzz-build:
 	@scripts/nightly fuzz
-	for target in $(FUZZ_TARGETS); do cargo +nightly fuzz run $$target -- -verbosity=0 -print_funcs=0 -max_total_time=$(FUZZ_SECONDS) || exit; done
+	cargo +nightly fuzz build
 
 # CC compiles the C that goes into the binary, HOST_CC what runs during the build. Kafka's client heeds nothing but CC;
 # compiled for the system's own C library, it would ask for functions that musl does not have.
