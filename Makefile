@@ -17,7 +17,7 @@ STATIC := $(shell uname -m)-unknown-linux-musl
 
 # Two measurements at once would measure each other.
 .NOTPARALLEL:
-.PHONY: help demo bench bench-peers peers-page measure figures pages test check lint soak crash-proof bus-proof redis-versions miri fuzz dist wheel clean
+.PHONY: help demo bench bench-peers peers-page measure figures pages docs test check lint soak crash-proof bus-proof redis-versions miri fuzz fuzz-build dist wheel clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /make \1\t/p' Makefile | expand -t 18
@@ -70,6 +70,14 @@ pages: ## make the pages whose figures are measured, from docs/results
 	@scripts/needs $(BUILD)
 	cargo run -p tickpath-pages
 
+# pip asks for nothing that is there already, so that a second run needs no network.
+docs: ## the guides and the reference of the Python package, as pages that ask no other host: target/docs/index.html
+	@scripts/needs python3
+	python3 -m venv target/pdoc
+	target/pdoc/bin/pip install -q --disable-pip-version-check $$(grep '^pdoc==' python/requirements.txt) typing_extensions
+	rm -rf target/docs
+	target/pdoc/bin/python python/pages/build.py target/docs
+
 test: ## all tests, then the models of the lock-free parts
 	@scripts/needs $(TEST)
 	$(BROKERS) scripts/tests
@@ -108,9 +116,14 @@ miri: ## the log's protocol, run by an interpreter that knows the memory model (
 	@scripts/nightly miri
 	MIRIFLAGS='-Zmiri-disable-isolation' cargo +nightly miri test -p tickpath-log --lib heap
 
-fuzz: ## hostile bytes to every reader, FUZZ_SECONDS each (nightly)
+# As many readers at once as there are processors, each of them taking one. 255 is how xargs is told to begin no other.
+fuzz: fuzz-build ## hostile bytes to every reader, FUZZ_SECONDS each (nightly)
+	printf '%s\n' $(FUZZ_TARGETS) | xargs -P "$$(nproc)" -I TARGET sh -c \
+	    'cargo +nightly fuzz run TARGET -- -verbosity=0 -print_funcs=0 -max_total_time=$(FUZZ_SECONDS) || exit 255'
+
+fuzz-build:
 	@scripts/nightly fuzz
-	for target in $(FUZZ_TARGETS); do cargo +nightly fuzz run $$target -- -verbosity=0 -print_funcs=0 -max_total_time=$(FUZZ_SECONDS) || exit; done
+	cargo +nightly fuzz build
 
 # CC compiles the C that goes into the binary, HOST_CC what runs during the build. Kafka's client heeds nothing but CC;
 # compiled for the system's own C library, it would ask for functions that musl does not have.

@@ -6,7 +6,9 @@
         for event in ticks:  # TopOfBook | Trade | Message | Foreign | Gap
             ...
 
-Prices and quantities are whole numbers of 10⁻⁸: `tp.decimal(tick.bid)` is one as a Decimal.
+Prices and quantities are whole numbers of 10⁻⁸: `tp.decimal(tick.bid)` is one as a Decimal. `tp.TOP_OF_BOOK` and `tp.TRADE`
+are a tick's and a trade's record as numpy has it, which is imported by who asks for them. What can go wrong is in
+`tickpath.errors`, what a task awaits in `tickpath.aio`, the benches in `tickpath.lab`.
 """
 
 from decimal import MAX_PREC, Context, Decimal, Inexact, InvalidOperation

@@ -35,17 +35,23 @@ __all__ = [
     "recording",
 ]
 
-_Event: TypeAlias = TopOfBook | Trade | Message | Foreign | Gap
-_Data: TypeAlias = Buffer | TopOfBook | Trade | Message | Foreign
 _Policy: TypeAlias = Literal["overwrite", "fail", "keep"]
 _Delivery: TypeAlias = Literal["at-most-once", "at-least-once"]
 _Told: TypeAlias = Report | Gap | NotTaken | Notice
 _Cause: TypeAlias = TopOfBook | Trade | Message | int
 _Wait: TypeAlias = Literal["busy", "yield", "block", "adaptive"]
 
-def connect(url: str) -> Bus: ...
-def now() -> int: ...
-def ns_between(earlier: int, later: int) -> int: ...
+def connect(url: str) -> Bus:
+    """Connects to where topics and queues live: shm://, file:///FOLDER, redis://HOST, nats://HOST, amqp://HOST,
+    kafka://HOST.
+    """
+
+def now() -> int:
+    """Now, in ticks of the host's clock, as stamps are."""
+
+def ns_between(earlier: int, later: int) -> int:
+    """Nanoseconds from one stamp to a later one, negative if it is earlier. Both are of this host."""
+
 def bridge(
     source: str,
     target: str,
@@ -58,7 +64,14 @@ def bridge(
     policy: _Policy | None = None,
     capacity: int | None = None,
     max_age: float | None = None,
-) -> Bridge: ...
+) -> Bridge:
+    """Carries topics from one bus to another, on threads of its own, until it is closed. Returns when both ends are
+    open: what is published from then on is carried. `topics` is a name, several names, or a dict of names at the source
+    with those at the target. It begins with the next message ('now'), the oldest ('oldest') or a sequence number; with
+    a folder to `resume` in, where it was before. What other programs publish gets `foreign_kind`. It waits as
+    `Bus.subscribe` says, and opens the target's topics by `policy`, `capacity` and `max_age` as `Bus.publisher` does.
+    """
+
 def orders(
     url: str,
     user: str,
@@ -76,46 +89,88 @@ def recording(url: str, topic: str) -> Recording: ...
 def journal(folder: str | PathLike[str]) -> Journal: ...
 @final
 class Bridge:
-    def wait(self, timeout: float | None = None) -> bool: ...
-    def told(self) -> list[str]: ...
-    def totals(self) -> dict[str, Carried]: ...
-    def close(self) -> None: ...
+    """Carries topics from one bus to another, until it is closed. Use it in a `with` block, or close it: what has ended
+    it before is raised there, unless `wait` has raised it. Threads may share it.
+    """
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Waits until it has ended, or `timeout` seconds are over; True if it has ended. Raises what has ended it,
+        unless that was `close`.
+        """
+    def told(self) -> list[str]:
+        """What it had to tell since the last call, in sentences, oldest first: that it carries, each loss, a target
+        that takes nothing now. It keeps the last 1,000.
+        """
+    def totals(self) -> dict[str, Carried]:
+        """What was carried so far, by the topics' names at the source."""
+    def close(self) -> None:
+        """Ends it, and returns when it has ended: about a tenth of a second. Raises what had ended it before, unless
+        that was raised already. A second time does nothing.
+        """
     def __enter__(self) -> Self: ...
     def __exit__(self, *raised: object) -> None: ...
 
 @final
 class Carried:
+    """What was carried of one topic so far."""
+
     @property
-    def messages(self) -> int: ...
+    def messages(self) -> int:
+        """Messages."""
     @property
-    def foreign(self) -> int: ...
+    def foreign(self) -> int:
+        """Of them, those that came from other programs."""
     @property
-    def elsewhere(self) -> int: ...
+    def elsewhere(self) -> int:
+        """Of them, those that another host had stamped, and which got the time at which they came."""
     @property
-    def too_long(self) -> int: ...
+    def too_long(self) -> int:
+        """Messages that were dropped because they are longer than the target takes."""
     @property
-    def bytes(self) -> int: ...
+    def bytes(self) -> int:
+        """Bytes of their payloads."""
     @property
-    def gaps(self) -> int: ...
+    def gaps(self) -> int:
+        """Losses at the source or on the way here, each of one message or more; the target's subscribers are told of
+        them.
+        """
     @property
-    def missed(self) -> int: ...
+    def missed(self) -> int:
+        """Messages that were lost in them, as far as somebody counted."""
     @property
-    def uncounted(self) -> int: ...
+    def uncounted(self) -> int:
+        """Losses of which nobody knows how many messages they were."""
     @property
-    def refused(self) -> int: ...
+    def refused(self) -> int:
+        """Messages that a full target refused at first, and took later."""
     @property
-    def left(self) -> int: ...
+    def left(self) -> int:
+        """Messages that had come when it was closed, and were not published."""
     @property
-    def delay_p50_ns(self) -> int | None: ...
+    def delay_p50_ns(self) -> int | None:
+        """The median of how long it had each message, in nanoseconds; None on too few messages."""
     @property
-    def delay_p99_ns(self) -> int | None: ...
+    def delay_p99_ns(self) -> int | None:
+        """The 99th percentile of that."""
 
 @final
 class Bus:
+    """Where topics and queues live. Threads may share it. Use it in a `with` block, or close it; what it opened stays
+    open.
+    """
+
     def publisher(
         self, topic: str, policy: _Policy | None = None, *, capacity: int | None = None, max_age: float | None = None
-    ) -> Publisher: ...
-    def subscribe(self, topic: str, start: str | int = "now", *, wait: _Wait = "block") -> Subscriber: ...
+    ) -> Publisher:
+        """Opens a topic for publishing. A full topic does as `policy` says: 'overwrite', 'fail' or 'keep'; if none
+        is named, as the first of `capabilities()['policies']`. It holds about `capacity` bytes, a mebibyte if none are
+        given, and with 'overwrite' nothing older than `max_age` seconds, where the transport can do that.
+        """
+    def subscribe(self, topic: str, start: str | int = "now", *, wait: _Wait = "block") -> Subscriber:
+        """Subscribes to a topic, whether or not somebody publishes it yet. It begins with the next message ('now'), the
+        oldest that is there ('oldest'), a sequence number, or behind a token. It waits 'block'ing, 'busy', by 'yield'
+        or 'adaptive'.
+        """
     def pusher(
         self,
         queue: str,
@@ -123,7 +178,12 @@ class Bus:
         *,
         capacity: int | None = None,
         most_deliveries: int | None = None,
-    ) -> Pusher: ...
+    ) -> Pusher:
+        """Opens a queue for pushing, and makes it if it is not there. Pushers and pullers of one queue agree on its
+        `delivery`: 'at-most-once' or 'at-least-once', by default the first of `capabilities()['deliveries']`. It holds
+        about `capacity` bytes, where it has a bound. What was delivered `most_deliveries` times, and never
+        acknowledged, goes into the queue NAME.dead.
+        """
     def puller(
         self,
         queue: str,
@@ -132,89 +192,153 @@ class Bus:
         wait: _Wait = "block",
         capacity: int | None = None,
         most_deliveries: int | None = None,
-    ) -> Puller: ...
-    def remove(self, topic: str) -> None: ...
-    def remove_queue(self, queue: str) -> None: ...
-    def waiting(self, queue: str) -> int | None: ...
-    def capabilities(self) -> dict[str, Any]: ...
-    def close(self) -> None: ...
+    ) -> Puller:
+        """Opens a queue for pulling, whether or not somebody has pushed yet. `delivery`, `capacity` and
+        `most_deliveries` are those of `pusher`. It waits as a subscriber does; a task can await one that waits by
+        'block' only.
+        """
+    def remove(self, topic: str) -> None:
+        """Removes what a topic has left. A topic that does not exist is no error."""
+    def remove_queue(self, queue: str) -> None:
+        """Removes a queue with all that is in it. A queue that does not exist is no error."""
+    def waiting(self, queue: str) -> int | None:
+        """How many messages wait in a queue that nobody has taken; None where the transport cannot tell."""
+    def capabilities(self) -> dict[str, Any]:
+        """What topics can do here, and how queues deliver: 'sequences' (messages have numbers, and losses are counted),
+        'history' (a subscriber can start at the oldest message, or behind a token), 'max_age', 'single_publisher' (a
+        second one is refused), 'publisher_liveness' (a subscriber knows whether somebody publishes), 'whole_batches'
+        (who sees the first message of one finds all, unless it takes more than a sixteenth of its topic), 'policies'
+        and 'deliveries', the usual one first, and 'max_payload', the longest payload that is sure to pass, in bytes.
+        """
+    def close(self) -> None:
+        """Closes it; a second time does nothing."""
     def __enter__(self) -> Self: ...
     def __exit__(self, *_raised: object) -> None: ...
 
 @final
 class Publisher:
-    def publish(self, data: _Data, kind: int | None = None, *, stamp: int | None = None) -> None: ...
-    def publish_batch(self, batch: Iterable[_Data], kind: int | None = None, *, stamp: int | None = None) -> None: ...
-    def resend(self) -> None: ...
+    """Publishes one topic. Use it in a `with` block, or close it."""
+
+    def publish(self, data: _Data, kind: int | None = None, *, stamp: int | None = None) -> None:
+        """Publishes one message: bytes of a kind of 16 to 255, or a TopOfBook or Trade. Its stamp is now, in ticks of
+        the host's clock, unless it is given.
+        """
+    def publish_batch(self, batch: Iterable[_Data], kind: int | None = None, *, stamp: int | None = None) -> None:
+        """Publishes messages of one kind and one stamp, as cheaply as the transport can: bytes, ticks or trades, or a
+        numpy array of `tickpath.TOP_OF_BOOK` or `tickpath.TRADE`.
+        """
+    def resend(self) -> None:
+        """Finds out what has become of what the last call left unknown, and sends it again if need be."""
     @property
-    def reconnects(self) -> int | None: ...
-    def close(self) -> None: ...
+    def reconnects(self) -> int | None:
+        """How often its connection was lost and made again; None where nobody knows."""
+    def close(self) -> None:
+        """Closes it; a second time does nothing."""
     def __enter__(self) -> Self: ...
     def __exit__(self, *_raised: object) -> None: ...
 
 @final
 class Subscriber:
+    """Receives one topic: iterate over it, or poll it. Use it in a `with` block, or close it."""
+
     def __iter__(self) -> Self: ...
     def __next__(self) -> _Event: ...
-    def poll(self, max: int = 64) -> list[_Event]: ...
-    def wait(self, timeout: float | None = None) -> bool: ...
-    def poll_into(self, array: Any, stamps: Any | None = None) -> int: ...
+    def poll(self, max: int = 64) -> list[_Event]:
+        """Up to `max` events that are there; never waits."""
+    def wait(self, timeout: float | None = None) -> bool:
+        """Waits until there is something, or `timeout` seconds are over; True if there is."""
+    def poll_into(self, array: Any, stamps: Any | None = None) -> int:
+        """Copies ticks into an array of `tickpath.TOP_OF_BOOK`, or trades into one of `tickpath.TRADE`, as many as fit
+        and are there, at most 65,536; gives how many. It stops in front of anything else, which `poll(1)` hands over.
+        The stamp of each goes into `stamps`, an array of uint64 that is as long, if it is given.
+        """
     def __aiter__(self) -> AsyncIterator[_Event]: ...
     def _attempt(self) -> _Event | None: ...
     def _watch(self) -> int: ...
     def _unwatch(self) -> None: ...
-    def token(self) -> str | None: ...
+    def token(self) -> str | None:
+        """Where it stands, as text: `bus.subscribe(topic, token)` goes on behind all that was handed over. None where
+        there is no history, or nothing is known of the topic yet.
+        """
     @property
-    def publisher(self) -> int | None: ...
+    def publisher(self) -> int | None:
+        """The process that publishes, 0 if there is none, None where the transport cannot know."""
     @property
-    def reconnects(self) -> int | None: ...
-    def close(self) -> None: ...
+    def reconnects(self) -> int | None:
+        """How often its connection was lost and made again; None where nobody knows."""
+    def close(self) -> None:
+        """Closes it; a second time does nothing."""
     def __enter__(self) -> Self: ...
     def __exit__(self, *_raised: object) -> None: ...
 
 @final
 class Pusher:
-    def push(self, data: _Data, kind: int | None = None, *, stamp: int | None = None) -> None: ...
-    def push_batch(self, batch: Iterable[_Data], kind: int | None = None, *, stamp: int | None = None) -> None: ...
-    def resend(self) -> None: ...
-    def close(self) -> None: ...
+    """Pushes to one queue. Use it in a `with` block, or close it."""
+
+    def push(self, data: _Data, kind: int | None = None, *, stamp: int | None = None) -> None:
+        """Pushes one message; returns when the queue has it."""
+    def push_batch(self, batch: Iterable[_Data], kind: int | None = None, *, stamp: int | None = None) -> None:
+        """Pushes messages of one kind and one stamp, in one pipeline, confirmed together."""
+    def resend(self) -> None:
+        """Finds out what has become of what the last call left unknown, and sends it again if need be."""
+    def close(self) -> None:
+        """Closes it; a second time does nothing."""
     def __enter__(self) -> Self: ...
     def __exit__(self, *_raised: object) -> None: ...
 
 @final
 class Puller:
+    """Pulls from one queue: iterate over it, or pull. Use it in a `with` block, or close it."""
+
     def __iter__(self) -> Self: ...
     def __next__(self) -> Pulled: ...
-    def pull(self, max: int = 64) -> list[Pulled]: ...
-    def acknowledge(self) -> None: ...
-    def give_back(self, pulled: Pulled) -> None: ...
-    def wait(self, timeout: float | None = None) -> None: ...
+    def pull(self, max: int = 64) -> list[Pulled]:
+        """Up to `max` messages that are there; never waits for one to come."""
+    def acknowledge(self) -> None:
+        """Everything that was handed over so far is done with, and never comes again."""
+    def give_back(self, pulled: Pulled) -> None:
+        """One message that was handed over goes back, at once, and comes again, marked."""
+    def wait(self, timeout: float | None = None) -> None:
+        """Waits until there may be something, or `timeout` seconds are over, one if none are given. Pull behind it in
+        any case.
+        """
     def __aiter__(self) -> AsyncIterator[Pulled]: ...
     def _attempt(self) -> Pulled | None: ...
     def _watch(self) -> int: ...
     def _unwatch(self) -> None: ...
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Closes it; what is not acknowledged comes again. A second time does nothing."""
     def __enter__(self) -> Self: ...
     def __exit__(self, *_raised: object) -> None: ...
 
 @final
 class Pulled:
+    """A message of a queue."""
+
     @property
-    def message(self) -> TopOfBook | Trade | Message: ...
+    def message(self) -> TopOfBook | Trade | Message:
+        """The message: a TopOfBook, a Trade or a Message."""
     @property
-    def redelivered(self) -> bool: ...
+    def redelivered(self) -> bool:
+        """A puller may have had it already."""
     @property
-    def deliveries(self) -> int | None: ...
+    def deliveries(self) -> int | None:
+        """How often it was delivered, this time included; None where that is not counted."""
     @property
-    def tag(self) -> int: ...
+    def tag(self) -> int:
+        """Names it to this puller, for `give_back`."""
 
 @final
 class TopOfBook:
+    """The best bid and offer."""
+
     def __new__(
         cls, bid: int, bid_quantity: int, ask: int, ask_quantity: int, event_ns: int = 0, symbol: int = 0
-    ) -> Self: ...
+    ) -> Self:
+        """One to publish; `units` makes prices and quantities."""
     @staticmethod
-    def from_bytes(payload: bytes) -> TopOfBook: ...
+    def from_bytes(payload: bytes) -> TopOfBook:
+        """The one whose bytes these are."""
     def __copy__(self) -> Self: ...
     def __deepcopy__(self, _memo: object, /) -> Self: ...
     def __bytes__(self) -> bytes: ...
@@ -223,29 +347,41 @@ class TopOfBook:
     def __ne__(self, value: object, /) -> bool: ...
     def __reduce__(self) -> NoReturn: ...
     @property
-    def bid(self) -> int: ...
+    def bid(self) -> int:
+        """The best bid, in units of 10⁻⁸."""
     @property
-    def bid_quantity(self) -> int: ...
+    def bid_quantity(self) -> int:
+        """What is open at the best bid, in units of 10⁻⁸."""
     @property
-    def ask(self) -> int: ...
+    def ask(self) -> int:
+        """The best offer, in units of 10⁻⁸."""
     @property
-    def ask_quantity(self) -> int: ...
+    def ask_quantity(self) -> int:
+        """What is open at the best offer, in units of 10⁻⁸."""
     @property
-    def event_ns(self) -> int: ...
+    def event_ns(self) -> int:
+        """The exchange's own time, in nanoseconds since the Unix epoch; 0 if none was given."""
     @property
-    def symbol(self) -> int: ...
+    def symbol(self) -> int:
+        """The instrument's number."""
     @property
-    def stamp(self) -> int: ...
+    def stamp(self) -> int:
+        """When it was published, in ticks of its publisher's clock; 0 in one that was made here."""
     @property
-    def sequence(self) -> int | None: ...
+    def sequence(self) -> int | None:
+        """Its number in the topic, from 0; None where the transport counts none, and in one that was made here."""
 
 @final
 class Trade:
+    """One trade at the exchange."""
+
     def __new__(
         cls, price: int, quantity: int, trade_id: int = 0, event_ns: int = 0, symbol: int = 0, aggressor: int = 0
-    ) -> Self: ...
+    ) -> Self:
+        """One to publish; `units` makes prices and quantities."""
     @staticmethod
-    def from_bytes(payload: bytes) -> Trade: ...
+    def from_bytes(payload: bytes) -> Trade:
+        """The one whose bytes these are."""
     def __copy__(self) -> Self: ...
     def __deepcopy__(self, _memo: object, /) -> Self: ...
     def __bytes__(self) -> bytes: ...
@@ -254,25 +390,36 @@ class Trade:
     def __ne__(self, value: object, /) -> bool: ...
     def __reduce__(self) -> NoReturn: ...
     @property
-    def price(self) -> int: ...
+    def price(self) -> int:
+        """At this price, in units of 10⁻⁸."""
     @property
-    def quantity(self) -> int: ...
+    def quantity(self) -> int:
+        """So much, in units of 10⁻⁸."""
     @property
-    def trade_id(self) -> int: ...
+    def trade_id(self) -> int:
+        """The exchange's id of the trade."""
     @property
-    def event_ns(self) -> int: ...
+    def event_ns(self) -> int:
+        """The exchange's own time, in nanoseconds since the Unix epoch; 0 if none was given."""
     @property
-    def symbol(self) -> int: ...
+    def symbol(self) -> int:
+        """The instrument's number."""
     @property
-    def aggressor(self) -> int: ...
+    def aggressor(self) -> int:
+        """The side of who took: 1 buys, 2 sells; 0 if none was given."""
     @property
-    def stamp(self) -> int: ...
+    def stamp(self) -> int:
+        """When it was published, in ticks of its publisher's clock; 0 in one that was made here."""
     @property
-    def sequence(self) -> int | None: ...
+    def sequence(self) -> int | None:
+        """Its number in the topic, from 0; None where the transport counts none, and in one that was made here."""
 
 @final
 class Message:
-    def __new__(cls, kind: int, payload: bytes) -> Self: ...
+    """A message of any other kind."""
+
+    def __new__(cls, kind: int, payload: bytes) -> Self:
+        """One to publish."""
     def __copy__(self) -> Self: ...
     def __deepcopy__(self, _memo: object, /) -> Self: ...
     def __bytes__(self) -> bytes: ...
@@ -280,16 +427,22 @@ class Message:
     def __eq__(self, value: object, /) -> bool: ...
     def __reduce__(self) -> NoReturn: ...
     @property
-    def kind(self) -> int: ...
+    def kind(self) -> int:
+        """What it is, 16 to 255."""
     @property
-    def payload(self) -> bytes: ...
+    def payload(self) -> bytes:
+        """Its bytes."""
     @property
-    def stamp(self) -> int: ...
+    def stamp(self) -> int:
+        """When it was published, in ticks of its publisher's clock; 0 in one that was made here."""
     @property
-    def sequence(self) -> int | None: ...
+    def sequence(self) -> int | None:
+        """Its number in the topic, from 0; None where the transport counts none, and in one that was made here."""
 
 @final
 class Foreign:
+    """What another program published, without our header."""
+
     def __copy__(self) -> Self: ...
     def __deepcopy__(self, _memo: object, /) -> Self: ...
     def __bytes__(self) -> bytes: ...
@@ -297,14 +450,19 @@ class Foreign:
     def __eq__(self, value: object, /) -> bool: ...
     def __reduce__(self) -> NoReturn: ...
     @property
-    def payload(self) -> bytes: ...
+    def payload(self) -> bytes:
+        """Its bytes."""
     @property
-    def sequence(self) -> int | None: ...
+    def sequence(self) -> int | None:
+        """Its number in the topic, from 0; None where the transport counts none."""
 
 @final
 class Gap:
-    __match_args__: Final[tuple[str]]
-    def __new__(cls, missed: int | None) -> Self: ...
+    """Messages that this subscriber will never see; `missed` is None where nobody knows how many."""
+
+    __match_args__: Final = ("missed",)
+    def __new__(cls, missed: int | None) -> Self:
+        """One to compare with."""
     def __copy__(self) -> Self: ...
     def __deepcopy__(self, _memo: object, /) -> Self: ...
     def __hash__(self) -> int: ...

@@ -35,52 +35,85 @@ class Row:
     """
 
     workload: str
+    """What was measured: pubsub, queue, path, and so on."""
     target: str
+    """On what, as a URL."""
     client: str
+    """The client that was driven: 'rust', 'redis-py', …"""
     phase: str
     """'cold', 'idle' or 'steady': three results, never one."""
     repeat: int
+    """Which repetition, from 1."""
     layout: str | None
+    """How the parts were put on threads: 'inline', 'split' or 'mutex'; None where there is no such choice."""
     batch: str | int | None
+    """Messages or commands sent together, or an order group's name."""
     valid: bool
     """Whether the run kept the rules of honest measuring; where not, `notes` says why, and nobody should quote it."""
     notes: tuple[str, ...]
+    """Sentences for the reader: why the run is not valid, what is special about it."""
     finding: str | None
+    """What the run shows, where that is more than its leading hop."""
     hop: str | None
+    """From where to where; `docs/results.md` has the names."""
     count: int | None
     """Samples, negative ones not among them."""
     mean_ns: float | None
+    """The mean."""
     p50_ns: int | None
+    """The median."""
     p75_ns: int | None
+    """The 75th percentile."""
     p90_ns: int | None
+    """The 90th percentile."""
     p99_ns: int | None
+    """The 99th percentile."""
     p999_ns: int | None
+    """99.9 % are no longer than this."""
     p9999_ns: int | None
+    """99.99 % are no longer than this."""
     max_ns: int | None
+    """The largest sample."""
     worst_ns: tuple[int, ...]
     """The three largest, the largest last."""
     negative: int | None
     """Samples that came out negative: in no percentile."""
     negative_max_ns: int | None
+    """By how much the worst of these did."""
     host_stall_share_p999: float | None
     """Of the samples at or beyond p99.9, the share that the host's gaps explain: 0 to 1."""
     unstalled: Mapping[str, int | None] | None
     """`count`, the percentiles and `max_ns` without what the host's gaps explain; None where that cannot be told."""
     hdr: str | None = field(repr=False)
+    """The whole distribution: an HdrHistogram in the V2 form, in base64."""
     sent: int
+    """Messages that were handed to the transport."""
     received: int
+    """Messages that the receiver has taken."""
     lost: int
+    """Messages that were sent and never received."""
     duplicated: int
+    """Messages that were received more than once."""
     reordered: int
+    """Messages that were received after a later one."""
     left: int
+    """Messages that still waited when the run ended."""
     errors: int
+    """Calls that failed."""
     throughput_per_s: float | None
+    """Messages received a second."""
     elapsed_ns: int | None
+    """From the first send to the last receipt."""
     memory: Mapping[str, int]
+    """Resident memory of the system under test: `before_bytes`, `after_bytes`, `peak_bytes`."""
     floor: Mapping[str, float]
+    """The machine just before and just after the run."""
     figures: Mapping[str, float]
+    """What is neither a hop nor a count, by name."""
     params: Mapping[str, Any]
+    """The settings of the run, by name."""
     software: Mapping[str, Any]
+    """What answered, and what asked, by name."""
 
     def curve(self) -> list[tuple[float, int]]:
         """The distribution as (1/(1−q), nanoseconds), from the median to where ten samples lie beyond.

@@ -79,14 +79,16 @@ def load(path: str | os.PathLike[str]) -> "Result":
 
 
 class Result:
-    """What a bench measured: the result file's data, its rows, and renderings made from these alone.
+    """What a bench measured: the result file's data, its rows, and renderings made from these alone."""
 
-    `raw` is the file as `docs/results.md` explains it, which has more than the rows: stages, series, actors, ratios.
-    """
+    rows: list[Row]
+    """One a run and hop, in the file's order."""
+    raw: dict[str, Any]
+    """The file as `docs/results.md` explains it, which has more than the rows: stages, series, actors, ratios."""
 
     def __init__(self, raw: dict[str, Any], name: str = "this result") -> None:
         """LabError, which begins with `name`: the data is no result file of this version."""
-        self.rows: list[Row] = rows_of(raw, name)
+        self.rows = rows_of(raw, name)
         self.raw = raw
 
     @cached_property

@@ -36,7 +36,8 @@ const MOST_SENTENCES: usize = 1_000;
 /// Carries topics from one bus to another, on threads of its own, until it is closed. Returns when both ends are open: what
 /// is published from then on is carried. `topics` is a name, several names, or a dict of names at the source with those at
 /// the target. It begins with the next message ('now'), the oldest ('oldest') or a sequence number; with a folder to `resume`
-/// in, where it was before. What other programs publish gets `foreign_kind`.
+/// in, where it was before. What other programs publish gets `foreign_kind`. It waits as `Bus.subscribe` says, and opens the
+/// target's topics by `policy`, `capacity` and `max_age` as `Bus.publisher` does.
 #[pyfunction]
 #[pyo3(name = "bridge", signature = (source, target, topics, *, start = Begin::Word("now".to_owned()), resume = None, foreign_kind = FOREIGN_KIND, wait = "block", policy = None, capacity = None, max_age = None), text_signature = "(source, target, topics, *, start='now', resume=None, foreign_kind=128, wait='block', policy=None, capacity=None, max_age=None)")]
 #[allow(clippy::too_many_arguments, reason = "each is a keyword in Python")]

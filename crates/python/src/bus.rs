@@ -62,8 +62,9 @@ impl Bus {
 
 #[pymethods]
 impl Bus {
-    /// Opens a topic for publishing. A full topic does as `policy` says: 'overwrite', 'fail' or 'keep'. It holds about
-    /// `capacity` bytes.
+    /// Opens a topic for publishing. A full topic does as `policy` says: 'overwrite', 'fail' or 'keep'; if none is named,
+    /// as the first of `capabilities()['policies']`. It holds about `capacity` bytes, a mebibyte if none are given, and with
+    /// 'overwrite' nothing older than `max_age` seconds, where the transport can do that.
     #[pyo3(signature = (topic, policy = None, *, capacity = None, max_age = None))]
     fn publisher(
         &self,
@@ -91,7 +92,9 @@ impl Bus {
     }
 
     /// Opens a queue for pushing, and makes it if it is not there. Pushers and pullers of one queue agree on its
-    /// `delivery`: 'at-most-once' or 'at-least-once'.
+    /// `delivery`: 'at-most-once' or 'at-least-once', by default the first of `capabilities()['deliveries']`. It holds about
+    /// `capacity` bytes, where it has a bound. What was delivered `most_deliveries` times, and never acknowledged, goes into
+    /// the queue NAME.dead.
     #[pyo3(signature = (queue, delivery = None, *, capacity = None, most_deliveries = None))]
     fn pusher(
         &self,
@@ -105,7 +108,8 @@ impl Bus {
         Ok(Pusher::new(self.ask(py, |connection| connection.pusher(queue, &config))?, self.clock))
     }
 
-    /// Opens a queue for pulling, whether or not somebody has pushed yet.
+    /// Opens a queue for pulling, whether or not somebody has pushed yet. `delivery`, `capacity` and `most_deliveries` are
+    /// those of `pusher`. It waits as a subscriber does; a task can await one that waits by 'block' only.
     #[pyo3(signature = (queue, delivery = None, *, wait = "block", capacity = None, most_deliveries = None))]
     fn puller(
         &self,
@@ -136,7 +140,11 @@ impl Bus {
         self.ask(py, |connection| connection.waiting(queue))
     }
 
-    /// What topics can do here, by name, and how queues deliver.
+    /// What topics can do here, and how queues deliver: 'sequences' (messages have numbers, and losses are counted),
+    /// 'history' (a subscriber can start at the oldest message, or behind a token), 'max_age', 'single_publisher' (a second one
+    /// is refused), 'publisher_liveness' (a subscriber knows whether somebody publishes), 'whole_batches' (who sees the first
+    /// message of one finds all, unless it takes more than a sixteenth of its topic), 'policies' and 'deliveries', the usual
+    /// one first, and 'max_payload', the longest payload that is sure to pass, in bytes.
     fn capabilities<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let (can, queues) =
             self.handle.in_turn(py, |connection| (connection.capabilities(), connection.queue_capabilities()))?;

@@ -17,13 +17,21 @@ pub const NOT_PICKLED: &str = "is not pickled: publish it, or take its attribute
 #[pyclass(frozen, get_all, eq, hash, module = "tickpath")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TopOfBook {
+    /// The best bid, in units of 10⁻⁸.
     bid: i64,
+    /// What is open at the best bid, in units of 10⁻⁸.
     bid_quantity: i64,
+    /// The best offer, in units of 10⁻⁸.
     ask: i64,
+    /// What is open at the best offer, in units of 10⁻⁸.
     ask_quantity: i64,
+    /// The exchange's own time, in nanoseconds since the Unix epoch; 0 if none was given.
     event_ns: u64,
+    /// The instrument's number.
     symbol: u32,
+    /// When it was published, in ticks of its publisher's clock; 0 in one that was made here.
     stamp: u64,
+    /// Its number in the topic, from 0; None where the transport counts none, and in one that was made here.
     sequence: Option<u64>,
 }
 
@@ -31,13 +39,21 @@ pub struct TopOfBook {
 #[pyclass(frozen, get_all, eq, hash, module = "tickpath")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Trade {
+    /// At this price, in units of 10⁻⁸.
     price: i64,
+    /// So much, in units of 10⁻⁸.
     quantity: i64,
+    /// The exchange's id of the trade.
     trade_id: u64,
+    /// The exchange's own time, in nanoseconds since the Unix epoch; 0 if none was given.
     event_ns: u64,
+    /// The instrument's number.
     symbol: u32,
+    /// The side of who took: 1 buys, 2 sells; 0 if none was given.
     aggressor: u8,
+    /// When it was published, in ticks of its publisher's clock; 0 in one that was made here.
     stamp: u64,
+    /// Its number in the topic, from 0; None where the transport counts none, and in one that was made here.
     sequence: Option<u64>,
 }
 
@@ -45,9 +61,13 @@ pub struct Trade {
 #[pyclass(frozen, get_all, module = "tickpath")]
 #[derive(Debug)]
 pub struct Message {
+    /// What it is, 16 to 255.
     kind: u8,
+    /// Its bytes.
     payload: Py<PyBytes>,
+    /// When it was published, in ticks of its publisher's clock; 0 in one that was made here.
     stamp: u64,
+    /// Its number in the topic, from 0; None where the transport counts none, and in one that was made here.
     sequence: Option<u64>,
 }
 
@@ -55,7 +75,9 @@ pub struct Message {
 #[pyclass(frozen, get_all, module = "tickpath")]
 #[derive(Debug)]
 pub struct Foreign {
+    /// Its bytes.
     payload: Py<PyBytes>,
+    /// Its number in the topic, from 0; None where the transport counts none.
     sequence: Option<u64>,
 }
 
@@ -63,6 +85,7 @@ pub struct Foreign {
 #[pyclass(frozen, get_all, eq, hash, module = "tickpath")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Gap {
+    /// How many, as far as somebody counted; else None.
     missed: Option<u64>,
 }
 

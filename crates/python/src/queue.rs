@@ -248,7 +248,7 @@ impl Puller {
         self.handle.detached(py, |puller| puller.opened.give_back(tag))?.map_err(|e| receive_error(py, &e))
     }
 
-    /// Waits until there may be something, or `timeout` seconds are over. Pull again behind it.
+    /// Waits until there may be something, or `timeout` seconds are over, one if none are given. Pull behind it in any case.
     #[pyo3(signature = (timeout = None))]
     fn wait(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
         let timeout = Duration::try_from_secs_f64(timeout.unwrap_or(1.0)).map_err(|_| {
