@@ -13,7 +13,7 @@ are a tick's and a trade's record as numpy has it, which is imported by who asks
 
 from decimal import MAX_PREC, Context, Decimal, Inexact, InvalidOperation
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from ._native import (
     Bridge,
@@ -63,7 +63,7 @@ from .errors import (
     TooLarge,
     TopicFull,
 )
-from .strategy import BUY, SELL, STOP, Stop, Strategy, instruments, run
+from .strategy import Stop, Strategy, instruments, run
 
 if TYPE_CHECKING:
     import numpy as np
@@ -134,6 +134,15 @@ __all__ = [
 
 Event = TopOfBook | Trade | Message | Foreign | Gap
 """What a subscriber finds."""
+
+BUY: Final = 1
+"""The side of an order or a report that buys, and of the aggressor of a trade that bought."""
+
+SELL: Final = 2
+"""The side that sells."""
+
+STOP: Final = Stop.STOP
+"""What a method of a strategy gives to end its run."""
 
 SCALE = 100_000_000
 """Units in one whole price or quantity."""

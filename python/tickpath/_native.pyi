@@ -37,8 +37,6 @@ __all__ = [
 
 _Policy: TypeAlias = Literal["overwrite", "fail", "keep"]
 _Delivery: TypeAlias = Literal["at-most-once", "at-least-once"]
-_Told: TypeAlias = Report | Gap | NotTaken | Notice
-_Cause: TypeAlias = TopOfBook | Trade | Message | int
 _Wait: TypeAlias = Literal["busy", "yield", "block", "adaptive"]
 
 def connect(url: str) -> Bus:
@@ -84,9 +82,16 @@ def orders(
     heartbeat: float | None = None,
     connect_timeout: float = 5.0,
     first_id: int | None = None,
-) -> Orders: ...
-def recording(url: str, topic: str) -> Recording: ...
-def journal(folder: str | PathLike[str]) -> Journal: ...
+) -> Orders:
+    """Logs on to an OMS: unix:///PATH, shm+unix:///PATH, tcp://HOST:PORT or tls://HOST:PORT?ca=FILE. Orders are for
+    `account`; a symbol goes by its number in the OMS's instruments.csv, or by a name in `symbols`. Reports begin with
+    what is new ('now') or with the first of the day ('start'). `heartbeat` and `connect_timeout` are seconds; requests
+    get ids from `first_id` on, which must be new in this session today: it is made of the time if it is not given.
+    """
+def recording(url: str, topic: str) -> Recording:
+    """A topic that lies in a log, as tables: of a recording, file:///FOLDER, or of what of a topic is there, shm://."""
+def journal(folder: str | PathLike[str]) -> Journal:
+    """The journal of an OMS, as tables: the folder in which it lies, or its URL, file:///FOLDER."""
 @final
 class Bridge:
     """Carries topics from one bus to another, until it is closed. Use it in a `with` block, or close it: what has ended
@@ -470,10 +475,15 @@ class Gap:
     def __ne__(self, value: object, /) -> bool: ...
     def __reduce__(self) -> NoReturn: ...
     @property
-    def missed(self) -> int | None: ...
+    def missed(self) -> int | None:
+        """How many, as far as somebody counted; else None."""
 
 @final
 class Orders:
+    """A session with an OMS, for one account. Poll or wait more often than its heartbeat time. Use it in a `with`
+    block, or close it: what works at a venue goes on working.
+    """
+
     def submit(
         self,
         symbol: int | str,
@@ -484,138 +494,219 @@ class Orders:
         order_type: Literal["limit", "market"] = "limit",
         time_in_force: Literal["day", "gtc", "ioc", "fok"] = "day",
         cause: _Cause | None = None,
-    ) -> int: ...
-    def cancel(self, id: int, *, cause: _Cause | None = None) -> int: ...
-    def replace(self, id: int, *, price: int, quantity: int, cause: _Cause | None = None) -> int: ...
+    ) -> int:
+        """Sends a new order, and gives the id by which `cancel` and `replace` know it. A 'limit' has a price, a
+        'market' order None; it works for the 'day', 'gtc', 'ioc' or 'fok'. `cause` is the event to which it is the
+        answer.
+        """
+    def cancel(self, id: int, *, cause: _Cause | None = None) -> int:
+        """Asks to cancel an order, by the id that `submit` gave; gives the id of this request."""
+    def replace(self, id: int, *, price: int, quantity: int, cause: _Cause | None = None) -> int:
+        """Asks for another price and total quantity of an order, what is filled included, by the id that `submit` gave;
+        gives the id of this request.
+        """
     def __iter__(self) -> Self: ...
     def __next__(self) -> _Told: ...
-    def poll(self, max: int = 64) -> list[_Told]: ...
-    def wait(self, timeout: float | None = None) -> bool: ...
+    def poll(self, max: int = 64) -> list[_Told]:
+        """Up to `max` events that are there; never waits."""
+    def wait(self, timeout: float | None = None) -> bool:
+        """Waits until there is something, or `timeout` seconds are over; True if there is."""
     @property
-    def session(self) -> int: ...
+    def session(self) -> int:
+        """Which of the user's sessions it is."""
     @property
-    def connected(self) -> bool: ...
+    def connected(self) -> bool:
+        """True while requests can be sent."""
     @property
-    def heartbeat(self) -> float: ...
-    def close(self) -> None: ...
+    def heartbeat(self) -> float:
+        """After so many seconds without a poll the OMS takes it for gone."""
+    def close(self) -> None:
+        """Closes it; a second time does nothing."""
     def __enter__(self) -> Self: ...
     def __exit__(self, *_raised: object) -> None: ...
 
 @final
 class Report:
+    """What became of an order, or of a request. Of a denial the fields above `exec_type` and `account` say something,
+    and no other: an order that it was to change goes on as it was.
+    """
+
     def __hash__(self) -> int: ...
     def __eq__(self, value: object, /) -> bool: ...
     def __ne__(self, value: object, /) -> bool: ...
     @property
-    def number(self) -> int: ...
+    def number(self) -> int:
+        """Its number in the session."""
     @property
-    def stamp(self) -> int: ...
+    def stamp(self) -> int:
+        """When the OMS sent it, in ticks of its host's clock."""
     @property
-    def live(self) -> bool: ...
+    def live(self) -> bool:
+        """False if it is of the past: it was said while this client did not listen."""
     @property
-    def denial(self) -> Denial | None: ...
+    def denial(self) -> Denial | None:
+        """Why the OMS has denied the request; None of all that is no denial."""
     @property
-    def order_id(self) -> int: ...
+    def order_id(self) -> int:
+        """The OMS's id of the order."""
     @property
-    def client_order_id(self) -> int: ...
+    def client_order_id(self) -> int:
+        """The id of the request that it answers; 0 if it answers none."""
     @property
-    def exec_type(self) -> str: ...
+    def exec_type(self) -> str:
+        """What it tells."""
     @property
-    def status(self) -> str | None: ...
+    def status(self) -> str | None:
+        """How the order stands now; None of a denial."""
     @property
-    def symbol(self) -> int: ...
+    def symbol(self) -> int:
+        """The instrument, by its number."""
     @property
-    def account(self) -> int: ...
+    def account(self) -> int:
+        """For whom."""
     @property
-    def side(self) -> int: ...
+    def side(self) -> int:
+        """BUY or SELL; 0 of what has none."""
     @property
-    def price(self) -> int: ...
+    def price(self) -> int:
+        """The limit after this."""
     @property
-    def last_price(self) -> int: ...
+    def last_price(self) -> int:
+        """Of this fill; 0 if it is none."""
     @property
-    def last_quantity(self) -> int: ...
+    def last_quantity(self) -> int:
+        """Of this fill; 0 if it is none."""
     @property
-    def cumulative_quantity(self) -> int: ...
+    def cumulative_quantity(self) -> int:
+        """Filled so far."""
     @property
-    def leaves_quantity(self) -> int: ...
+    def leaves_quantity(self) -> int:
+        """Still open."""
     @property
-    def reason(self) -> int: ...
+    def reason(self) -> int:
+        """The venue's own reason of a rejection."""
     @property
-    def venue(self) -> int: ...
+    def venue(self) -> int:
+        """The venue, by its number."""
     @property
-    def venue_order_id(self) -> int: ...
+    def venue_order_id(self) -> int:
+        """The venue's id of the order; 0 if it has said none."""
     @property
-    def exec_id(self) -> int: ...
+    def exec_id(self) -> int:
+        """The venue's id of this fill; 0 if it is none."""
     @property
-    def venue_sequence(self) -> int: ...
+    def venue_sequence(self) -> int:
+        """The venue's count of events of this order, from 1; 0 where it gives none."""
     @property
-    def venue_stamp(self) -> int: ...
+    def venue_stamp(self) -> int:
+        """When the venue received the request or made the event, in ticks of the host's clock; 0 if unknown."""
     @property
-    def manual(self) -> bool: ...
+    def manual(self) -> bool:
+        """An admin has entered it by hand."""
 
 @final
 class Denial:
+    """Why the OMS has denied a request: the check, its limit, and the value that broke it, in the unit of the check."""
+
     def __hash__(self) -> int: ...
     def __eq__(self, value: object, /) -> bool: ...
     def __ne__(self, value: object, /) -> bool: ...
     @property
-    def code(self) -> int: ...
+    def code(self) -> int:
+        """Of the check: docs/risk-checks.md has them."""
     @property
-    def limit(self) -> int: ...
+    def limit(self) -> int:
+        """What the check allows."""
     @property
-    def value(self) -> int: ...
+    def value(self) -> int:
+        """What the request would have made of it."""
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """The check's name, as docs/risk-checks.md has it; empty if this version does not know the code."""
     @property
-    def sentence(self) -> str: ...
+    def sentence(self) -> str:
+        """Why, and what to do."""
 
 @final
 class NotTaken:
+    """A request that the OMS did not take, and never will; nobody sends it again by itself. Or, `in_doubt`, one of
+    which nobody can know any more whether it did.
+    """
+
     def __hash__(self) -> int: ...
     def __eq__(self, value: object, /) -> bool: ...
     def __ne__(self, value: object, /) -> bool: ...
     @property
-    def client_order_id(self) -> int: ...
+    def client_order_id(self) -> int:
+        """The id that the call gave."""
     @property
-    def request(self) -> str: ...
+    def request(self) -> str:
+        """What it was."""
     @property
-    def in_doubt(self) -> bool: ...
+    def in_doubt(self) -> bool:
+        """True if nobody can know any more whether the OMS took it."""
 
 @final
 class Notice:
+    """Something that happened to the session: `what`, for programs, and a sentence."""
+
     def __hash__(self) -> int: ...
     def __eq__(self, value: object, /) -> bool: ...
     def __ne__(self, value: object, /) -> bool: ...
     @property
-    def what(self) -> str: ...
+    def what(self) -> str:
+        """A word for programs: connected, disconnected, failed, other_journal, said_again, forgotten."""
     @property
-    def sentence(self) -> str: ...
+    def sentence(self) -> str:
+        """The same for people."""
 
 @final
 class Recording:
+    """What lies in a log. Each of its tables is read from the log when somebody takes it."""
+
     @property
-    def place(self) -> str: ...
+    def place(self) -> str:
+        """Where it lies."""
     @property
-    def tops_of_book(self) -> Table: ...
+    def tops_of_book(self) -> Table:
+        """The best bids and offers."""
     @property
-    def trades(self) -> Table: ...
+    def trades(self) -> Table:
+        """The trades."""
     @property
-    def messages(self) -> Table: ...
+    def messages(self) -> Table:
+        """The messages of all other kinds, as bytes."""
     @property
-    def gaps(self) -> Table: ...
+    def gaps(self) -> Table:
+        """Where messages were lost before they came here, and how many: null where nobody knows."""
 
 @final
 class Journal:
+    """What an OMS wrote down. Each of its tables is made from the journal when somebody takes it, by a replay."""
+
     @property
-    def place(self) -> str: ...
+    def place(self) -> str:
+        """Where it lies."""
     @property
-    def requests(self) -> Table: ...
+    def requests(self) -> Table:
+        """The requests that the OMS took, with what became of each at once."""
     @property
-    def reports(self) -> Table: ...
+    def reports(self) -> Table:
+        """The reports of its venues."""
     @property
-    def denials(self) -> Table: ...
+    def denials(self) -> Table:
+        """The requests that its checks denied, and why."""
 
 @final
 class Table:
+    """Rows of one kind, for whatever takes Arrow's streams: polars.DataFrame(table), pyarrow.table(table). Whoever
+    takes it reads its log anew, from the oldest row to the last one that is there.
+    """
+
     def __arrow_c_schema__(self) -> object: ...
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+
+_Event: TypeAlias = TopOfBook | Trade | Message | Foreign | Gap
+_Data: TypeAlias = Buffer | TopOfBook | Trade | Message | Foreign
+_Told: TypeAlias = Report | Gap | NotTaken | Notice
+_Cause: TypeAlias = TopOfBook | Trade | Message | int

@@ -17,25 +17,20 @@ exchange another OMS. One thread does it all: what `on_tick` does takes the time
 from contextlib import ExitStack
 from enum import Enum
 from os import PathLike
-from typing import Final, Literal
+from typing import Literal
 
 from . import _native
 from .errors import ReceiveError
 
-__all__ = ["BUY", "SELL", "STOP", "Stop", "Strategy", "instruments", "run"]
-
-BUY: Final = 1
-SELL: Final = 2
-"""The sides of orders and reports, and of the aggressor of a trade."""
+__all__ = ["Stop", "Strategy", "instruments", "run"]
 
 
 class Stop(Enum):
     """What a strategy gives to end its run."""
 
     STOP = "stop"
+    """The only one: `tickpath.STOP`."""
 
-
-STOP: Final = Stop.STOP
 
 Tick = _native.TopOfBook | _native.Trade
 Told = _native.Report | _native.Gap | _native.NotTaken | _native.Notice
@@ -127,13 +122,13 @@ def _trade(
         is_over = is_recording and subscriber.publisher == 0
         events = subscriber.poll(MOST)
         for event in events:
-            if _tell(strategy, event, orders) is STOP or _hear(strategy, orders) is STOP:
-                return STOP
+            if _tell(strategy, event, orders) is Stop.STOP or _hear(strategy, orders) is Stop.STOP:
+                return Stop.STOP
         came += len(events)
         if events:
             continue
-        if _hear(strategy, orders) is STOP:
-            return STOP
+        if _hear(strategy, orders) is Stop.STOP:
+            return Stop.STOP
         # A subscriber knows its topic once it has looked for it.
         if is_over and subscriber.publisher == 0:
             if came == 0:
@@ -159,7 +154,7 @@ def _hear(strategy: Strategy, orders: _native.Orders) -> Stop | None:
 def _hear_out(strategy: Strategy, orders: _native.Orders, linger: float) -> None:
     """Tells what the last orders came to."""
     while orders.wait(linger):
-        if _hear(strategy, orders) is STOP:
+        if _hear(strategy, orders) is Stop.STOP:
             return
 
 
@@ -169,8 +164,8 @@ def _tell_each(strategy: Strategy, told: list[Told], orders: _native.Orders) -> 
             answer = strategy.on_report(event, orders)
         else:
             answer = strategy.on_notice(event, orders)
-        if answer is STOP:
-            return STOP
+        if answer is Stop.STOP:
+            return Stop.STOP
     return None
 
 

@@ -30,22 +30,33 @@ pub struct Report {
     exec_type: &'static str,
     /// How the order stands now; None of a denial.
     status: Option<&'static str>,
+    /// The instrument, by its number.
     symbol: u32,
+    /// For whom.
     account: u32,
+    /// BUY or SELL; 0 of what has none.
     side: u8,
     /// The limit after this.
     price: i64,
     /// Of this fill; 0 if it is none.
     last_price: i64,
+    /// Of this fill; 0 if it is none.
     last_quantity: i64,
+    /// Filled so far.
     cumulative_quantity: i64,
+    /// Still open.
     leaves_quantity: i64,
     /// The venue's own reason of a rejection.
     reason: u16,
+    /// The venue, by its number.
     venue: u16,
+    /// The venue's id of the order; 0 if it has said none.
     venue_order_id: u64,
+    /// The venue's id of this fill; 0 if it is none.
     exec_id: u64,
+    /// The venue's count of events of this order, from 1; 0 where it gives none.
     venue_sequence: u64,
+    /// When the venue received the request or made the event, in ticks of the host's clock; 0 if unknown.
     venue_stamp: u64,
     /// An admin has entered it by hand.
     manual: bool,
@@ -55,8 +66,11 @@ pub struct Report {
 #[pyclass(frozen, get_all, eq, hash, module = "tickpath")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Denial {
+    /// Of the check: docs/risk-checks.md has them.
     code: u16,
+    /// What the check allows.
     limit: i128,
+    /// What the request would have made of it.
     value: i128,
 }
 
@@ -65,9 +79,11 @@ pub struct Denial {
 #[pyclass(frozen, get_all, eq, hash, module = "tickpath")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct NotTaken {
+    /// The id that the call gave.
     client_order_id: u64,
     /// What it was.
     request: &'static str,
+    /// True if nobody can know any more whether the OMS took it.
     in_doubt: bool,
 }
 
@@ -75,7 +91,9 @@ pub struct NotTaken {
 #[pyclass(frozen, get_all, eq, hash, module = "tickpath")]
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Notice {
+    /// A word for programs: connected, disconnected, failed, other_journal, said_again, forgotten.
     what: &'static str,
+    /// The same for people.
     sentence: String,
 }
 
