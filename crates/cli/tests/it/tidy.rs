@@ -143,7 +143,10 @@ fn crates_stay_small() {
     let mut wrong = Vec::new();
     for (name, _) in crates() {
         let source = format!("crates/{name}/src/");
-        let sources = files().into_iter().filter(|path| path.starts_with(&source) && path.ends_with(".rs"));
+        // The log's models and the tests of its memory are files of their own, which are tests and nothing else.
+        let is_test = |path: &str| path.contains("/src/loom") || path.ends_with("_tests.rs");
+        let is_source = |path: &String| path.starts_with(&source) && path.ends_with(".rs") && !is_test(path);
+        let sources = files().into_iter().filter(is_source);
         let lines: usize = sources.map(|path| code_lines(&read(&path))).sum();
         if lines > MOST_CRATE_LINES {
             wrong.push(format!("crates/{name} has {lines} lines; split it, {MOST_CRATE_LINES} is the limit"));
