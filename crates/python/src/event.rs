@@ -6,6 +6,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString, PyTuple};
+use smallvec::SmallVec;
 use tickpath_bus::Event;
 use tickpath_market::{self as market, Kind, Price, Quantity, SymbolId};
 use zerocopy::{FromBytes, IntoBytes};
@@ -361,10 +362,13 @@ pub fn stamp_of(cause: &Bound<'_, PyAny>) -> PyResult<u64> {
 pub enum Taken {
     TopOfBook(TopOfBook),
     Trade(Trade),
-    Message { kind: u8, payload: Vec<u8>, stamp: u64, sequence: Option<u64> },
-    Foreign { payload: Vec<u8>, sequence: Option<u64> },
+    Message { kind: u8, payload: Payload, stamp: u64, sequence: Option<u64> },
+    Foreign { payload: Payload, sequence: Option<u64> },
     Gap(Gap),
 }
+
+/// What most messages have is not worth an allocation.
+type Payload = SmallVec<[u8; 64]>;
 
 impl Taken {
     /// Copies an event.
@@ -372,7 +376,7 @@ impl Taken {
     pub fn of(event: &Event<'_>) -> Self {
         match event {
             Event::Message(message) => Self::of_message(message),
-            Event::Foreign(foreign) => Self::Foreign { payload: foreign.bytes.to_vec(), sequence: foreign.sequence },
+            Event::Foreign(foreign) => Self::Foreign { payload: Payload::from_slice(foreign.bytes), sequence: foreign.sequence },
             Event::Gap(tickpath_bus::Gap::Missed(missed)) => Self::Gap(Gap { missed: Some(*missed) }),
             Event::Gap(tickpath_bus::Gap::Reconnected) => Self::Gap(Gap { missed: None }),
         }
@@ -394,7 +398,7 @@ impl Taken {
         {
             return Self::Trade(Trade::of(&m, stamp, sequence));
         }
-        Self::Message { kind, payload: payload.to_vec(), stamp, sequence }
+        Self::Message { kind, payload: Payload::from_slice(payload), stamp, sequence }
     }
 
     /// The kind of a tick or a trade.

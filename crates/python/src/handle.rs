@@ -51,11 +51,24 @@ impl<T: Send> Handle<T> {
     /// Uses it for a moment, in which no Python code runs.
     #[inline]
     pub fn with<R>(&self, py: Python<'_>, act: impl FnOnce(&mut T) -> R) -> PyResult<R> {
+        self.check(py)?;
+        // Whoever has it in hand is its user; who has nothing in hand has no need to say that he is.
+        match self.shared.opened.try_lock() {
+            Ok(mut opened) if !self.shared.lookout.is_awaited() => opened.as_mut().map(act),
+            Ok(_) => return Err(self.in_use(py, "task")),
+            Err(_) => return self.with_patience(py, act),
+        }
+        .ok_or_else(|| self.closed(py))
+    }
+
+    /// The same while somebody has it in hand: another thread, or one that has waited with it for an event loop and is about
+    /// to let go of it.
+    #[cold]
+    fn with_patience<R>(&self, py: Python<'_>, act: impl FnOnce(&mut T) -> R) -> PyResult<R> {
         let _user = self.begin(py)?;
         let mut opened = loop {
             match self.shared.opened.try_lock() {
                 Ok(opened) => break opened,
-                // A thread that waited with it for an event loop is about to stop.
                 Err(TryLockError::WouldBlock) => py.detach(|| drop(self.shared.lock())),
                 Err(TryLockError::Poisoned(_)) => return Err(self.closed(py)),
             }

@@ -5,9 +5,11 @@ use std::fmt::Display;
 use std::os::fd::RawFd;
 use std::time::Duration;
 
+use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PySlice};
+use smallvec::SmallVec;
 use tickpath_bus::{Event, PublisherState, ReceiveError, ResumeToken};
 use tickpath_clock::{Clock, HostClock};
 use tickpath_market::{Kind, TopOfBook, Trade};
@@ -137,10 +139,18 @@ struct Subscription {
     before: Option<Option<ResumeToken>>,
     /// What went wrong while it waited, and is not told.
     error: Option<ReceiveError>,
+    /// Room for the next ones that are taken out as records.
+    records: Records,
     /// It spins rather than sleeps.
     spins: bool,
     clock: HostClock,
 }
+
+/// Events that were taken out: mostly one, which is not worth an allocation.
+type Batch = SmallVec<[Taken; 1]>;
+
+/// The same as objects.
+type Objects = SmallVec<[Py<PyAny>; 1]>;
 
 /// Records that were taken out, with the stamp of each.
 #[derive(Default)]
@@ -164,13 +174,13 @@ impl Watched for Subscription {
 impl Subscription {
     /// Takes out up to so many events, those first that wait. What went wrong behind some of them is told when it comes
     /// again, or by the next call.
-    fn take(&mut self, limit: usize) -> Result<Vec<Taken>, ReceiveError> {
+    fn take(&mut self, limit: usize) -> Result<Batch, ReceiveError> {
         if !self.waiting.is_empty() {
             let count = limit.min(self.waiting.len());
             return Ok(self.waiting.drain(..count).collect());
         }
         self.tell_error()?;
-        let mut taken = Vec::new();
+        let mut taken = Batch::new();
         match self.subscriber.poll(limit, &mut |event| taken.push(Taken::of(&event))) {
             Err(e) if taken.is_empty() => Err(e),
             _ => Ok(taken),
@@ -184,9 +194,20 @@ impl Subscription {
         if self.error.is_none() { Ok(()) } else { self.error.take().map_or(Ok(()), Err) }
     }
 
-    /// Up to so many messages of this kind and size, up to the first event that is none.
-    fn take_records(&mut self, kind: u8, record: usize, room: usize) -> Result<Records, ReceiveError> {
-        let mut records = Records::default();
+    /// Up to so many ticks, or trades, up to the first event that is none.
+    fn take_records(&mut self, kind: u8, room: usize) -> Result<Records, ReceiveError> {
+        if kind == Kind::TopOfBook.code() {
+            self.take_sized::<TOP_OF_BOOK_BYTES>(kind, room)
+        } else {
+            self.take_sized::<TRADE_BYTES>(kind, room)
+        }
+    }
+
+    /// Up to so many messages of this kind and size, which the compiler knows: it copies them in a few moves.
+    fn take_sized<const BYTES: usize>(&mut self, kind: u8, room: usize) -> Result<Records, ReceiveError> {
+        let mut records = std::mem::take(&mut self.records);
+        records.bytes.clear();
+        records.stamps.clear();
         while records.stamps.len() < room
             && let Some(waits) = self.waiting.pop_front_if(|taken| taken.kind() == Some(kind))
         {
@@ -197,12 +218,15 @@ impl Subscription {
         }
         self.tell_error()?;
         let Self { subscriber, waiting, before, .. } = self;
-        let polled = subscriber.poll(room.min(MOST), &mut |event| match event {
-            Event::Message(m) if waiting.is_empty() && m.kind == kind && m.payload.len() == record => {
-                records.bytes.extend_from_slice(m.payload);
+        let polled = subscriber.poll(room.min(MOST), &mut |event| {
+            if let Event::Message(m) = &event
+                && m.kind == kind
+                && let Ok(record) = <&[u8; BYTES]>::try_from(m.payload)
+                && waiting.is_empty()
+            {
+                records.bytes.extend_from_slice(record);
                 records.stamps.push(m.stamp);
-            }
-            _ => {
+            } else {
                 *before = None;
                 waiting.push_back(Taken::of(&event));
             }
@@ -214,7 +238,7 @@ impl Subscription {
     }
 
     /// Takes back what was not handed over; where it stood before that nobody knows.
-    fn take_back(&mut self, taken: Vec<Taken>) {
+    fn take_back(&mut self, taken: Batch) {
         self.before = None;
         taken.into_iter().rev().for_each(|taken| self.waiting.push_front(taken));
     }
@@ -250,8 +274,8 @@ impl Subscription {
 impl Subscriber {
     /// Of a subscription that is opened.
     pub fn new(subscriber: Box<dyn tickpath_bus::Subscriber>, clock: HostClock, is_quick: bool, spins: bool) -> Self {
-        let (waiting, before, error) = (VecDeque::new(), None, None);
-        let subscription = Subscription { subscriber, waiting, before, error, spins, clock };
+        let (waiting, before, error, records) = (VecDeque::new(), None, None, Records::default());
+        let subscription = Subscription { subscriber, waiting, before, error, records, spins, clock };
         Self { handle: Handle::new("subscriber", subscription), clock, is_quick }
     }
 
@@ -284,7 +308,7 @@ impl Subscriber {
 
     /// Takes up to so many events out, as objects. Those that cannot be made wait for the next call with all the others.
     #[inline]
-    fn take(&self, py: Python<'_>, limit: usize) -> PyResult<Vec<Py<PyAny>>> {
+    fn take(&self, py: Python<'_>, limit: usize) -> PyResult<Objects> {
         // Before anything is taken that a signal could cost.
         py.check_signals()?;
         let taken = self.using(py, |subscription| subscription.take(limit))?;
@@ -292,12 +316,12 @@ impl Subscriber {
     }
 
     #[inline]
-    fn hand_over(&self, py: Python<'_>, taken: Result<Vec<Taken>, ReceiveError>) -> PyResult<Vec<Py<PyAny>>> {
+    fn hand_over(&self, py: Python<'_>, taken: Result<Batch, ReceiveError>) -> PyResult<Objects> {
         let taken = taken.map_err(|e| receive_error(py, &e))?;
         if taken.is_empty() {
-            return Ok(Vec::new());
+            return Ok(Objects::new());
         }
-        let made: PyResult<Vec<_>> = taken.iter().map(|taken| taken.object(py)).collect();
+        let made: PyResult<Objects> = taken.iter().map(|taken| taken.object(py)).collect();
         if made.is_err() {
             self.handle.with(py, |subscription| subscription.take_back(taken))?;
         }
@@ -313,11 +337,17 @@ impl Subscriber {
 
     /// The next event, as soon as there is one.
     fn __next__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let mut made = self.take(py, 1)?;
         loop {
-            if let Some(event) = self.take(py, 1)?.pop() {
+            if let Some(event) = made.pop() {
                 return Ok(event);
             }
-            self.wait_within(py, None)?;
+            let waited = self.handle.wait(py, || false, |subscription| match subscription.look_out(u64::MAX) {
+                Ok(false) => None,
+                Ok(true) => Some(subscription.take(1)),
+                Err(e) => Some(Err(e)),
+            })?;
+            made = waited.map_or(Ok(Objects::new()), |taken| self.hand_over(py, taken))?;
         }
     }
 
@@ -353,14 +383,17 @@ impl Subscriber {
             return Err(PyTypeError::new_err(sentence));
         }
         py.check_signals()?;
-        let (item, items) = (array.item, array.items());
-        let taken = self.using(py, |subscription| subscription.take_records(kind, item, items))?;
+        let items = array.items();
+        let taken = self.using(py, |subscription| subscription.take_records(kind, items))?;
         let records = taken.map_err(|e| receive_error(py, &e))?;
         array.fill(&records.bytes)?;
         if let Some(stamps) = stamps {
             stamps.fill(records.stamps.as_bytes())?;
         }
-        Ok(records.stamps.len())
+        let filled = records.stamps.len();
+        // What is closed by now needs no room.
+        let _ = self.handle.with(py, |subscription| subscription.records = records);
+        Ok(filled)
     }
 
     /// An iterator for `async for`.
@@ -483,7 +516,8 @@ impl<'py> Room<'py> {
             return Ok(());
         }
         let py = self.bytes.py();
-        self.bytes.set_item(PySlice::new(py, 0, bytes.len() as isize, 1), PyBytes::new(py, bytes))
+        let beginning = self.bytes.get_item(PySlice::new(py, 0, bytes.len() as isize, 1))?;
+        PyBuffer::get(&beginning)?.copy_from_slice(py, bytes)
     }
 }
 
