@@ -270,7 +270,7 @@ def test_the_notebook_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         warnings.simplefilter("ignore", RuntimeWarning)
         for cell in cells:
             exec(compile(cell, "lab.ipynb", "exec"), names)
-    assert len(cells) == 4
+    assert len(cells) == 5
     assert isinstance(names["result"], lab.Result) and "p99_ns" in names["frame"]
 
 

@@ -1,6 +1,6 @@
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from os import PathLike
-from typing import Any, Final, Literal, NoReturn, Self, TypeAlias, final
+from typing import Any, Final, Literal, NoReturn, Self, TypeAlias, TypeVar, final
 
 from typing_extensions import Buffer
 
@@ -11,6 +11,7 @@ __all__ = [
     "Denial",
     "Foreign",
     "Gap",
+    "Hop",
     "Journal",
     "Message",
     "NotTaken",
@@ -38,6 +39,7 @@ __all__ = [
 _Policy: TypeAlias = Literal["overwrite", "fail", "keep"]
 _Delivery: TypeAlias = Literal["at-most-once", "at-least-once"]
 _Wait: TypeAlias = Literal["busy", "yield", "block", "adaptive"]
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 def connect(url: str) -> Bus:
     """Connects to where topics and queues live: shm://, file:///FOLDER, redis://HOST, nats://HOST, amqp://HOST,
@@ -659,6 +661,41 @@ class Notice:
     @property
     def sentence(self) -> str:
         """The same for people."""
+
+@final
+class Hop:
+    """A stretch of your own code, of which each pass is a sample: `with hop:` around it, `@hop` above a function, or
+    two stamps. `tickpath.lab.hop` makes it, and `tickpath.lab.hops` is what it measured. Threads may share it, and
+    blocks may lie in each other, also of one hop. Tasks that take turns within a block would take each other's
+    beginnings: there use `since`, or decorate the coroutine function.
+    """
+
+    def __new__(cls, name: str, samples: int = 1_000_000) -> Self: ...
+    def since(self, stamp: int) -> None:
+        """A sample from a stamp to now: `hop.since(tick.stamp)` is a tick's way to here. Both are of this host."""
+    def between(self, earlier: int, later: int) -> None:
+        """A sample from one stamp to a later one; an earlier one is counted as negative, and in no percentile. Both are
+        of this host.
+        """
+    def clear(self) -> None:
+        """Forgets its samples: what is measured begins here, as behind a warm-up."""
+    @property
+    def name(self) -> str:
+        """What it is called; its name in a result is own.NAME."""
+    @property
+    def samples(self) -> int:
+        """The samples for which it has room; of more it has only the number."""
+    @property
+    def count(self) -> int:
+        """The samples that it has."""
+    @property
+    def left_out(self) -> int:
+        """The samples that did not fit."""
+    def __call__(self, function: _Function, /) -> _Function: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(self, _kind: object, _value: object, _traceback: object, /) -> None: ...
+    @staticmethod
+    def _result(hops: list[Hop], command: str, runtime: str, record_cost_ns: float) -> str | None: ...
 
 @final
 class Recording:

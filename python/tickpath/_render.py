@@ -267,11 +267,15 @@ def _figures(rows: Sequence[Row]) -> list[str]:
 
 
 def usual(rows: Sequence[Row], hop: str | None) -> list[Row]:
-    """The rows of a hop, or of the one that people ask for first: of steady runs, where there are any with a percentile."""
+    """The rows of a hop, or of the one that people ask for first: of steady runs, where there are any with a percentile.
+
+    Of a user's own hops none is the first.
+    """
     known = [row for row in rows if row.hop is not None and row.p50_ns is not None]
-    hops = dict.fromkeys(row.hop for row in known)
-    wanted = hop or next((hop for hop in [*LEADING_HOPS, *hops] if hop in hops), None)
-    found = [row for row in known if row.hop == wanted]
+    hops = dict.fromkeys(row.hop for row in known if row.hop is not None)
+    wanted = [hop] if hop else [name for name in LEADING_HOPS if name in hops][:1]
+    wanted = wanted or [name for name in hops if name.startswith("own.")] or list(hops)[:1]
+    found = [row for row in known if row.hop in wanted]
     return [row for row in found if row.phase == "steady"] or found
 
 

@@ -6,12 +6,19 @@
     result.to_pandas()[["params.size_bytes", "hop", "p50_ns", "p99_ns", "valid"]]
     result.plot()
 
+And code of your own, in a result of the same form:
+
+    with lab.hop("decode"):
+        ...
+    lab.hops().save("own.json")
+
 Times are nanoseconds. What a reader must know before a figure is quoted is in `result.warnings`, and in every form.
 """
 
 import gzip
 import json
 import os
+import platform
 import shutil
 import signal
 import subprocess
@@ -26,10 +33,11 @@ from pathlib import Path
 from typing import IO, Any
 
 from . import _render
+from ._native import Hop, now, ns_between
 from ._rows import FLOATS, INTEGERS, Row, columns, rows_of
 from .errors import LabError
 
-__all__ = ["LabError", "Result", "Row", "load", "run"]
+__all__ = ["Hop", "LabError", "Result", "Row", "hop", "hops", "load", "run"]
 
 
 def run(benchmark: str, *arguments: str, json: str | os.PathLike[str] | None = None, **options: Any) -> "Result":
@@ -76,6 +84,63 @@ def load(path: str | os.PathLike[str]) -> "Result":
         return Result(json.loads(text), str(path))
     except (ValueError, RecursionError) as error:
         raise LabError(f"{path} is not JSON ({error}); give a file that a bench wrote with --json") from None
+
+
+_HOPS: dict[str, Hop] = {}
+"""Those of this process. A fork keeps them, and each begins with no sample there."""
+
+
+def hop(name: str, samples: int | None = None) -> Hop:
+    """A stretch of your own code, which `hops` reports as own.NAME: the same object wherever its name is given.
+
+        with lab.hop("decode"):              # a block
+            ...
+        @lab.hop("decide")                   # each call of a function
+        def decide(tick): ...
+        lab.hop("tick_to_decode").since(tick.stamp)
+
+    It keeps the stamps of its first `samples` passes, a million if none are given, in 16 bytes each, which are there before the
+    first one; how many did not fit is told. ValueError: not a name (lower case letters, digits and underscores), or it has
+    another room already.
+    """
+    found = _HOPS.get(name)
+    if found is None:
+        made = Hop(name) if samples is None else Hop(name, samples)
+        # Another thread may have been faster.
+        found = _HOPS.setdefault(name, made)
+    if samples is not None and samples != found.samples:
+        raise ValueError(f"the hop {name} has room for {found.samples} samples already; give samples=… where it comes first")
+    return found
+
+
+def hops() -> "Result":
+    """What the hops of this process have measured so far, as a result of one run: `tickpath report` renders it where it is
+    saved, `tickpath compare` sets it beside another one. A run in which samples did not fit is not valid.
+
+    LabError: none has a sample.
+    """
+    cost = sorted(_record_cost_ns() for _ in range(5))[2]
+    # Not the arguments, which may hold a password.
+    script = os.path.basename(sys.argv[0]) if getattr(sys, "argv", None) else ""
+    runtime = f"{platform.python_implementation()} {platform.python_version()}"
+    text = Hop._result(list(_HOPS.values()), f"python {script}".strip(), runtime, cost)
+    if text is None:
+        raise LabError(
+            "no hop has a sample in this process; put `with tickpath.lab.hop('decode'):` around code of yours, run it, and "
+            "ask then"
+        )
+    return Result(json.loads(text), "the result of hops()")
+
+
+def _record_cost_ns() -> float:
+    """What a block around nothing takes of its thread."""
+    rounds = 1_000
+    nothing = Hop("nothing", rounds)
+    begun = now()
+    for _ in range(rounds):
+        with nothing:
+            pass
+    return ns_between(begun, now()) / rounds
 
 
 class Result:

@@ -8,7 +8,7 @@ use super::judge::{Change, Judgement, movement};
 use super::noise::Design;
 use super::ratio::CONFIDENCE;
 use tickpath_report::figure;
-use tickpath_result::{FIGURES, HOPS, PERCENTILES};
+use tickpath_result::{FIGURES, OWN, PERCENTILES, is_hop};
 
 /// How far a metric may move: `tick_to_order.p99 > +10%`, `throughput_per_s < -5%`.
 #[derive(Debug, Clone, PartialEq)]
@@ -32,7 +32,7 @@ pub enum ParseLimitError {
     /// No bench measures that.
     #[error(
         "no bench measures '{0}'; a metric is a hop with p50, p75, p90, p99, p999 or p9999 (tick_to_order.p99), \
-         throughput_per_s, or a figure of docs/results.md"
+         also one of your own code (own.decode.p99), throughput_per_s, or a figure of docs/results.md"
     )]
     Metric(String),
 }
@@ -217,11 +217,18 @@ pub(super) fn metric_of(name: &str) -> Result<String, ParseLimitError> {
 
 /// The metric as a result names it; none if no bench measures it. `p99.9` is `p999`.
 fn key(name: &str) -> Option<String> {
-    let listed = |table: &[(&str, &str)], name: &str| table.iter().any(|(known, _)| *known == name);
-    let Some((hop, percentile)) = name.split_once('.') else {
-        return (name == "throughput_per_s" || listed(FIGURES, name)).then(|| name.to_owned());
+    let Some((hop, percentile)) = parted(name) else {
+        let is_listed = FIGURES.iter().any(|(known, _)| *known == name);
+        return (name == "throughput_per_s" || is_listed).then(|| name.to_owned());
     };
     let percentile = format!("{}_ns", percentile.trim_end_matches("_ns").replace('.', ""));
-    let known = listed(HOPS, hop) && PERCENTILES.iter().any(|one| one.key == percentile);
+    let known = is_hop(hop) && PERCENTILES.iter().any(|one| one.key == percentile);
     known.then(|| format!("{hop}.{percentile}"))
+}
+
+/// A hop and what is named of it: `own.decode.p99.9` is `own.decode` and `p99.9`.
+fn parted(name: &str) -> Option<(&str, &str)> {
+    let begin = if name.starts_with(OWN) { OWN.len() } else { 0 };
+    let dot = begin + name[begin..].find('.')?;
+    Some((&name[..dot], &name[dot + 1..]))
 }

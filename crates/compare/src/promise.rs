@@ -70,13 +70,13 @@ impl Promise {
 
     /// The samples that the metric needs.
     pub fn samples(&self) -> u64 {
-        let key = self.metric.split_once('.').map_or("", |(_, key)| key);
+        let key = self.metric.rsplit_once('.').map_or("", |(_, key)| key);
         PERCENTILES.iter().find(|percentile| percentile.key == key).map_or(1, |percentile| percentile.samples)
     }
 
     /// The hop whose percentile it is; none if it is a figure.
     pub fn hop(&self) -> Option<&str> {
-        self.metric.split_once('.').map(|(hop, _)| hop)
+        self.metric.rsplit_once('.').map(|(hop, _)| hop)
     }
 }
 

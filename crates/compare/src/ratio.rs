@@ -181,7 +181,7 @@ pub fn in_turn<T>(round: u32, sides: impl IntoIterator<Item = T>) -> Vec<T> {
 
 /// A figure of a run by the name that comparisons give it; none if the run has none.
 pub fn value(run: &Run, figure: &str) -> Option<f64> {
-    match figure.split_once('.') {
+    match figure.rsplit_once('.') {
         Some((hop, key)) => {
             let place = PERCENTILES.iter().position(|percentile| percentile.key == key)?;
             run.hops.get(hop)?.percentiles()[place].map(|ns| ns as f64)

@@ -324,7 +324,8 @@ pub fn on_cpu<T: Send>(cpu: usize, work: impl FnOnce() -> T + Send) -> Result<T,
     })
 }
 
-fn clock_cost_ns(clock: &HostClock) -> f64 {
+/// What one stamp costs on this thread, in nanoseconds.
+pub fn clock_cost_ns(clock: &HostClock) -> f64 {
     let from = clock.ticks();
     let mut last = from;
     for _ in 0..STAMPS {

@@ -28,6 +28,12 @@ impl Birthplace {
         Self(GENERATION.load(Ordering::Relaxed))
     }
 
+    /// Which one it is among those that forks have made of one program: for what goes on in a fork, and begins anew there.
+    #[inline(always)]
+    pub fn number(self) -> u64 {
+        self.0
+    }
+
     /// True in a fork of that process.
     #[inline(always)]
     pub fn is_elsewhere(self) -> bool {

@@ -5,18 +5,19 @@ use tickpath_clock::{Clock, HostClock};
 
 use crate::error::Error;
 
-fn clock(py: Python<'_>) -> PyResult<HostClock> {
+/// The clock, or the exception that says why there is none.
+pub fn host_clock(py: Python<'_>) -> PyResult<HostClock> {
     HostClock::get().map_err(|e| Error::Connect.raise(py, &e.to_string()))
 }
 
 /// Now, in ticks of the host's clock, as stamps are.
 #[pyfunction]
 pub fn now(py: Python<'_>) -> PyResult<u64> {
-    Ok(clock(py)?.ticks())
+    Ok(host_clock(py)?.ticks())
 }
 
 /// Nanoseconds from one stamp to a later one, negative if it is earlier. Both are of this host.
 #[pyfunction]
 pub fn ns_between(py: Python<'_>, earlier: u64, later: u64) -> PyResult<i64> {
-    Ok(clock(py)?.ns_between(earlier, later))
+    Ok(host_clock(py)?.ns_between(earlier, later))
 }

@@ -8,11 +8,13 @@
 //!                     └───puller ────> Puller ───── for, pull, acknowledge ─> Pulled
 //!   orders(url, user, …) ──> Orders ── submit, cancel, replace; for, poll ─> Report | Gap | NotTaken | Notice
 //!   bridge(url, url) ──> Bridge ───── wait, told, totals ─> Carried
+//!   lab.hop(name) ──> Hop ── with, since, between ──> lab.hops(): a result file
 //!   recording(url, topic) ──> Recording ── tops_of_book, trades, messages, gaps ──┬─> Table ── __arrow_c_stream__
 //!   journal(folder) ────────> Journal ──── requests, reports, denials ────────────┘
 //! ```
 //! A bus, what it opens, and `Orders` are each a `Handle`: it has one user at a time, can be closed, and is of no use
 //! behind a fork. A `Bridge` has a thread of its own, and threads may share it. A `Table` opens its log whenever it is read.
+//! A `Hop` is nothing that is opened: threads share it, and a fork goes on with samples of its own.
 //! What may take time gives the interpreter to other threads meanwhile, and looks for signals; a task of an event loop has a
 //! thread wait for it (`Lookout`).
 
@@ -23,6 +25,7 @@ mod column;
 mod error;
 mod event;
 mod handle;
+mod hop;
 mod journal;
 mod lookout;
 mod orders;
@@ -44,6 +47,8 @@ mod _native {
     use super::clock::{now, ns_between};
     #[pymodule_export]
     use super::event::{Foreign, Gap, Message, TopOfBook, Trade};
+    #[pymodule_export]
+    use super::hop::Hop;
     #[pymodule_export]
     use super::journal::{Journal, open_journal};
     #[pymodule_export]

@@ -6,8 +6,8 @@ use super::page::{Section, list, table, verdict};
 use super::phases::{merged, receiver_cpu, told};
 use super::plain_table::PlainTable;
 use super::quantity::{NONE, count, duration, duration_or_none, figure};
-use super::sentence::{LEADING_HOPS, facts, footnote, hop_remark, leading_hop, middle};
-use tickpath_result::{Hop, PERCENTILES, ResultFile, Run, median};
+use super::sentence::{LEADING_HOPS, facts, footnote, hop_remark, hop_words, leading_hop, middle};
+use tickpath_result::{Hop, PERCENTILES, ResultFile, Run, is_own, median};
 
 /// A fold a run.
 pub(super) fn section(result: &ResultFile, titles: &Titles) -> Option<Section> {
@@ -61,9 +61,10 @@ fn fold(run: &Run, title: &str, open: &str) -> String {
 
 /// The one figure of a run that is asked for first.
 fn brief(run: &Run) -> String {
-    let told = |name: &&'static str| Some((*name, middle(run.hops.get(*name)?)?));
-    match LEADING_HOPS.iter().find_map(told) {
-        Some((name, middle)) => format!("{} {}{}", name.replace('_', " "), duration(middle.ns), middle.mark),
+    let own = run.hops.keys().map(String::as_str).filter(|name| is_own(name));
+    let mut names = LEADING_HOPS.into_iter().chain(own);
+    match names.find_map(|name| Some((name, middle(run.hops.get(name)?)?))) {
+        Some((name, middle)) => format!("{} {}{}", hop_words(name), duration(middle.ns), middle.mark),
         None => run.throughput_per_s.map(|rate| figure("throughput_per_s", rate)).unwrap_or_default(),
     }
 }

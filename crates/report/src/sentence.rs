@@ -1,8 +1,10 @@
 //! What every rendering says in the same words: headlines, facts and footnotes.
 
+use std::collections::BTreeSet;
+
 use super::names::{Titles, setting};
 use super::quantity::{NONE, bytes, count, duration, figure, figure_name, multiple, number};
-use tickpath_result::{Comparison, Counts, Floor, Hop, PERCENTILES, ResultFile, Run, Software};
+use tickpath_result::{Comparison, Counts, Floor, Hop, PERCENTILES, ResultFile, Run, Software, is_own};
 
 /// The hops worth a headline, the one that people ask for first.
 pub(super) const LEADING_HOPS: [&str; 9] =
@@ -23,9 +25,16 @@ pub(super) fn headlines(result: &ResultFile) -> Vec<String> {
         return sentences;
     }
     sentences.extend(compared(&result.comparisons));
-    let leading = leading_hop(result);
-    let told = titles.first_runs(result).into_iter().filter_map(|run| headline(run, leading));
-    sentences.extend(told.take(HEADLINE_RUNS).map(|(run, said)| format!("{}: {said}.", titles.title(run))));
+    let leading: Vec<&str> = match leading_hop(result) {
+        // Of a user's own hops none leads.
+        Some(hop) if is_own(hop) => own_hops(result).into_iter().collect(),
+        leading => leading.into_iter().collect(),
+    };
+    let told = titles.first_runs(result).into_iter().flat_map(|run| {
+        let title = titles.title(run);
+        headlines_of(run, &leading).into_iter().map(move |said| format!("{title}: {said}."))
+    });
+    sentences.extend(told.take(HEADLINE_RUNS));
     if sentences.is_empty() {
         sentences.push(format!("{} runs, and no latency among them.", result.runs.len()));
     }
@@ -111,7 +120,8 @@ impl Sides {
         }
         let (head, way) = comparison.name.split_once(' ').unwrap_or((&comparison.name, ""));
         let (a, rest) = head.split_once("_to_")?;
-        let of = comparison.figure.split('.').next()?.trim_end_matches("_per_s");
+        let figure = comparison.figure.as_str();
+        let of = figure.rsplit_once('.').map_or(figure, |(hop, _)| hop).trim_end_matches("_per_s");
         // Older files name the percentile alone.
         let hop = [of].into_iter().chain(LEADING_HOPS).find(|hop| rest.contains(&format!("_{hop}"))).unwrap_or(of);
         let (b, more) = rest.split_once(&format!("_{hop}")).unwrap_or((rest, ""));
@@ -279,21 +289,35 @@ fn compared(comparisons: &[Comparison]) -> Vec<String> {
     first.iter().map(comparison).chain(more).collect()
 }
 
-/// What a run is known for: whether its pullers kept up, or its leading hop.
-fn headline<'a>(run: &'a Run, leading: Option<&str>) -> Option<(&'a Run, String)> {
+/// What a run is known for: whether its pullers kept up, or its leading hops.
+fn headlines_of(run: &Run, leading: &[&str]) -> Vec<String> {
     if let Some(said) = &run.finding {
-        return Some((run, said.clone()));
+        return vec![said.clone()];
     }
-    let leading = leading?;
-    let hop = run.hops.get(leading)?;
-    let p99 = hop.p99_ns.map(|ns| format!(", {} at 99%", duration(ns as f64))).unwrap_or_default();
-    let p50 = duration(hop.p50_ns? as f64);
-    Some((run, format!("{} takes {p50} at the median{p99}", leading.replace('_', " "))))
+    let takes = |name: &&str| {
+        let hop = run.hops.get(*name)?;
+        let p99 = hop.p99_ns.map(|ns| format!(", {} at 99%", duration(ns as f64))).unwrap_or_default();
+        let p50 = duration(hop.p50_ns? as f64);
+        Some(format!("{} takes {p50} at the median{p99}", hop_words(name)))
+    };
+    leading.iter().filter_map(takes).collect()
 }
 
-/// The first of the leading hops that a run has.
-pub(super) fn leading_hop(result: &ResultFile) -> Option<&'static str> {
-    LEADING_HOPS.into_iter().find(|name| result.runs.iter().any(|run| run.hops.contains_key(*name)))
+/// A hop in a sentence; a user's own keeps its name.
+pub(super) fn hop_words(name: &str) -> String {
+    if is_own(name) { name.to_owned() } else { name.replace('_', " ") }
+}
+
+/// The first of the leading hops that a run has; where there is none, the first one of a user's own.
+pub(super) fn leading_hop(result: &ResultFile) -> Option<&str> {
+    let listed = LEADING_HOPS.into_iter().find(|name| result.runs.iter().any(|run| run.hops.contains_key(*name)));
+    listed.or_else(|| own_hops(result).into_iter().next())
+}
+
+/// The hops of a user's own code, by name.
+pub(super) fn own_hops(result: &ResultFile) -> BTreeSet<&str> {
+    let names = result.runs.iter().flat_map(|run| run.hops.keys());
+    names.map(String::as_str).filter(|name| is_own(name)).collect()
 }
 
 fn software(software: &Software) -> Option<String> {

@@ -11,19 +11,20 @@ use super::markup::escaped;
 use super::names::{grouped, labels, phase, setting};
 use super::page::{Section, figure, folded, table};
 use super::quantity::{count, duration_or_none, size};
-use super::sentence::leading_hop;
-use tickpath_result::{HOPS, Hop, PERCENTILES, ResultFile, Run, firsts};
+use super::sentence::{leading_hop, own_hops};
+use tickpath_result::{HOPS, Hop, OWN_HOP, PERCENTILES, ResultFile, Run, firsts};
 
 /// The charts of every hop that has a curve.
 pub(super) fn section(result: &ResultFile) -> Option<Section> {
     let leading = leading_hop(result);
-    let mut hops: Vec<&(&str, &str)> = HOPS.iter().collect();
+    let own = own_hops(result).into_iter().map(|name| (name, OWN_HOP.1));
+    let mut hops: Vec<(&str, &str)> = HOPS.iter().copied().chain(own).collect();
     hops.sort_by_key(|(name, _)| Some(*name) != leading);
     let mut body = String::new();
     for (name, sentence) in hops {
         let charts = charts(result, name);
         let sentence = format!("<b>{name}</b> {}", escaped(sentence));
-        body += &match (charts.len(), Some(*name) == leading) {
+        body += &match (charts.len(), Some(name) == leading) {
             (0, _) => String::new(),
             (_, true) => format!("<p class=\"about\">{sentence}</p>\n{}", folded(&charts, OPEN, "charts")),
             (number, false) => {

@@ -45,10 +45,13 @@ const FLOOR: [&str; 4] = ["processor", "processors", "one cache line takes", "sp
 /// The least columns that a table can be read in.
 const NARROWEST: usize = 60;
 
-/// Columns of a hop's name, of its count, and of a time.
+/// Columns of a hop's name, unless one is longer, of its count, and of a time.
 const NAME: usize = 20;
 const COUNT: usize = 12;
 const TIME: usize = 10;
+
+/// Percentiles that stand however narrow it is.
+const LEAST_TIMES: usize = 3;
 
 /// A result, and how it is written.
 struct Page<'a> {
@@ -167,23 +170,29 @@ impl Page<'_> {
 
     fn run(&self, run: &Run) -> String {
         let mut text = self.paragraphs(&[self.titles.numbered(run)], 2, |line| self.ink.accent(line));
-        let shown = percentiles_in(self.width - (2 + NAME + COUNT + TIME), TIME);
+        // A long name is whole where there is room: its end may be what tells it from another one.
+        let room = self.width.saturating_sub(2 + COUNT + TIME + LEAST_TIMES * TIME);
+        let longest = run.hops.keys().map(|hop| hop.chars().count()).max().unwrap_or(0);
+        let name = longest.min(room).max(NAME);
+        let shown = percentiles_in(self.width.saturating_sub(2 + name + COUNT + TIME), TIME);
         if !run.hops.is_empty() {
             let labels = shown.iter().map(|index| format!("{:>TIME$}", PERCENTILES[*index].label)).collect::<String>();
-            let header = format!("  {:<NAME$}{:>COUNT$}{labels}{:>TIME$}", "hop", "count", "max");
+            let header = format!("  {:<name$}{:>COUNT$}{labels}{:>TIME$}", "hop", "count", "max");
             text += &format!("{}\n", self.ink.faint(&header));
         }
-        for (name, hop) in run.hops_in_path_order() {
-            text += &self.hop(name, hop, &shown);
+        for (hop_name, hop) in run.hops_in_path_order() {
+            text += &self.hop(&padded(hop_name, name), hop, &shown);
         }
         let facts: Vec<String> = facts(run).into_iter().map(|(label, value)| format!("{label}: {value}")).collect();
         text + &self.paragraphs(&[format!("  {}", facts.join(" · "))], 2, str::to_owned)
     }
 
+    /// A hop's lines; its name is as wide as its column.
     fn hop(&self, name: &str, hop: &Hop, shown: &[usize]) -> String {
         let mut text = format!("{}\n", row(name, hop.count, hop.percentiles(), hop.max_ns, shown));
         if let Some(rest) = &hop.unstalled {
-            let line = row("  unstalled", rest.count, rest.percentiles(), rest.max_ns, shown);
+            let unstalled = padded("  unstalled", name.chars().count());
+            let line = row(&unstalled, rest.count, rest.percentiles(), rest.max_ns, shown);
             text += &format!("{}\n", self.ink.faint(&line));
         }
         let remark = hop_remark(hop).map(|remark| self.faint(&format!("    {remark}"), 4));
@@ -222,10 +231,15 @@ impl Page<'_> {
 const LEAST_TABLE: usize = 10;
 
 fn row(name: &str, samples: u64, percentiles: [Option<u64>; 6], max_ns: Option<u64>, shown: &[usize]) -> String {
-    let name: String = plain(name).chars().take(NAME).collect();
     let times = shown.iter().map(|index| percentiles[*index]).chain([max_ns]);
     let times: String = times.map(|ns| format!("{:>TIME$}", duration_or_none(ns))).collect();
-    format!("  {name:<NAME$}{:>COUNT$}{times}", count(samples))
+    format!("  {name}{:>COUNT$}{times}", count(samples))
+}
+
+/// A name in so many columns.
+fn padded(name: &str, columns: usize) -> String {
+    let name: String = plain(name).chars().take(columns).collect();
+    format!("{name:<columns$}")
 }
 
 fn lines(text: &str) -> usize {

@@ -23,7 +23,7 @@ mod target;
 pub use file::{LoadError, SaveError};
 pub use hop::{HistogramError, Hop, PERCENTILES, Percentile, Unstalled, histogram};
 pub use moment::rfc3339;
-pub use names::{COUNTS, CheckError, FIGURES, HOPS, UNITS};
+pub use names::{COUNTS, CheckError, FIGURES, HOPS, OWN, OWN_HOP, UNITS, is_hop, is_own};
 pub use shape::{
     Actor, Comparison, Counts, Floor, Host, Memory, Params, Phase, Published, PublishedUnit, ResultFile, Run, SCHEMA,
     Series, Software, Stage, StageKind, firsts, median,

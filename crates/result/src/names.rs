@@ -5,7 +5,7 @@
 use crate::hop::{Hop, PERCENTILES};
 use crate::shape::{ResultFile, Run, SCHEMA, Series};
 
-/// Every hop, in the order of the path: its name, and from where to where it goes.
+/// Every hop but [`OWN_HOP`], in the order of the path: its name, and from where to where it goes.
 pub const HOPS: &[(&str, &str)] = &[
     ("lateness", "From the intended publish time until the actual send: how late the generator was."),
     ("one_way", "From the intended publish time until the reader has copied the payload."),
@@ -41,6 +41,26 @@ pub const HOPS: &[(&str, &str)] = &[
     ("wake_up", "From before the call that wakes a thread whose CPU has gone idle until that thread runs."),
     ("wake_up_awake", "From before the call that wakes a thread until it runs, on a CPU that is kept from going idle."),
 ];
+
+/// How hops of a user's own code begin.
+pub const OWN: &str = "own.";
+
+/// What such a hop is called, and what it is; [`is_own`] knows the name that it may have.
+pub const OWN_HOP: (&str, &str) = ("own.NAME", "A user's own code, from one stamp that it took to another.");
+
+/// Letters of that name, at most.
+const MOST_LETTERS: usize = 40;
+
+/// Whether it is a hop of a user's own code: its name is of lower case letters, digits and underscores.
+pub fn is_own(hop: &str) -> bool {
+    let is_letter = |letter: u8| matches!(letter, b'a'..=b'z' | b'0'..=b'9' | b'_');
+    hop.strip_prefix(OWN).is_some_and(|name| (1..=MOST_LETTERS).contains(&name.len()) && name.bytes().all(is_letter))
+}
+
+/// Whether a hop may be called so.
+pub fn is_hop(name: &str) -> bool {
+    is_listed(HOPS, name) || is_own(name)
+}
 
 /// Every figure: what is neither a hop nor a count.
 pub const FIGURES: &[(&str, &str)] = &[
@@ -247,7 +267,7 @@ impl ResultFile {
 
 fn check_hops(run: &Run) -> Result<(), CheckError> {
     for (name, hop) in &run.hops {
-        if !is_listed(HOPS, name) {
+        if !is_hop(name) {
             return Err(CheckError::Hop { target: run.target.clone(), name: name.clone() });
         }
         for (percentile, value) in PERCENTILES.iter().zip(hop.percentiles()) {
@@ -290,7 +310,7 @@ fn is_listed(table: &[(&str, &str)], name: &str) -> bool {
 }
 
 impl Run {
-    /// The hops in the order of the path; names that [`HOPS`] does not know come last.
+    /// The hops in the order of the path; names that [`HOPS`] does not know come last, as a user's own.
     pub fn hops_in_path_order(&self) -> Vec<(&str, &Hop)> {
         let mut hops: Vec<_> = self.hops.iter().map(|(name, hop)| (name.as_str(), hop)).collect();
         hops.sort_by_key(|(name, _)| HOPS.iter().position(|(known, _)| known == name).unwrap_or(HOPS.len()));

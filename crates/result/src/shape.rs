@@ -15,7 +15,7 @@ pub const SCHEMA: &str = "tickpath.result/1";
 pub struct ResultFile {
     /// Always [`SCHEMA`].
     pub schema: String,
-    /// The workload: `host`, `pubsub`, `path`, `orders`, `queue`, `pipeline`, `clients`, …
+    /// The workload: `host`, `pubsub`, `path`, `orders`, `queue`, `pipeline`, `clients`, `own`, …
     pub workload: String,
     /// The command line that made the file.
     pub command: String,
@@ -135,7 +135,7 @@ pub struct Run {
     /// Where the time of one message goes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stages: Vec<Stage>,
-    /// Latencies by name; [`HOPS`](crate::HOPS) names them all.
+    /// Latencies by name; [`HOPS`](crate::HOPS) and [`OWN_HOP`](crate::OWN_HOP) name them all.
     #[serde(default)]
     pub hops: BTreeMap<String, Hop>,
 }

@@ -15,6 +15,7 @@ mod history;
 mod interrupt;
 mod logs;
 mod oms;
+mod own;
 mod pace;
 mod page;
 mod phone;

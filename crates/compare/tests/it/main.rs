@@ -10,6 +10,7 @@ use tickpath_compare::{
 use tickpath_result::{Counts, Hop, ResultFile, Run};
 
 mod lies;
+mod own;
 mod ratios;
 
 /// A text that would steer a terminal or break a table if it were let through.

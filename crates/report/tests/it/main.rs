@@ -1,5 +1,6 @@
 //! The result file and its renderings.
 
 mod example;
+mod own;
 mod report;
 mod screen;

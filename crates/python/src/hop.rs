@@ -1,0 +1,291 @@
+//! Hops of a user's own code: pairs of stamps, in memory that is there before the first of them.
+//!
+//! ```text
+//!   with hop: ──> now ──> this thread's open blocks ──> now ──┐
+//!   hop.since(stamp) ───────────────────────────────> now ───┼─> a pair in the next free place ──> a result file
+//!   hop.between(stamp, stamp) ────────────────────────────────┘
+//! ```
+//! A sample allocates nothing and waits for nobody: who has one takes a place, and stores it there. A fork begins with none,
+//! at its first use of a hop, for its memory is the parent's until it is written.
+
+use std::cell::RefCell;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use pyo3::exceptions::{PyMemoryError, PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use tickpath_clock::{Clock, HostClock};
+use tickpath_harness::host::{clock_cost_ns, facts};
+use tickpath_harness::samples::Samples;
+use tickpath_log::Birthplace;
+use tickpath_result::{Host, OWN, ResultFile, Run, Software, is_own, rfc3339};
+
+use crate::clock::host_clock;
+
+/// Samples that a hop may have room for: 1.6 GB of them.
+const MOST_SAMPLES: i64 = 100_000_000;
+
+/// What stands for the end of a sample that is not there; no clock shows it.
+const NONE: u64 = 0;
+
+/// Blocks that a thread is in at once without an allocation.
+const DEPTH: usize = 64;
+
+thread_local! {
+    /// The blocks that this thread is in, of whatever hop, the innermost last.
+    static OPEN: RefCell<Vec<Block>> = RefCell::new(Vec::with_capacity(DEPTH));
+}
+
+/// A block that was entered and not left.
+struct Block {
+    /// Of which hop.
+    hop: u64,
+    /// In which process.
+    born: Birthplace,
+    /// When, in ticks.
+    from: u64,
+}
+
+/// A stretch of your own code, of which each pass is a sample: `with hop:` around it, `@hop` above a function, or two stamps.
+/// `tickpath.lab.hop` makes it, and `tickpath.lab.hops` is what it measured. Threads may share it, and blocks may lie in each
+/// other, also of one hop. Tasks that take turns within a block would take each other's beginnings: there use `since`, or
+/// decorate the coroutine function.
+#[pyclass(frozen, module = "tickpath.lab")]
+pub struct Hop {
+    /// What it is called; its name in a result is own.NAME.
+    #[pyo3(get)]
+    name: String,
+    /// Tells it from the others of this process.
+    number: u64,
+    clock: HostClock,
+    /// The beginning and the end of each sample, in ticks.
+    room: Box<[[AtomicU64; 2]]>,
+    /// Samples so far, also those for which there was no place.
+    taken: AtomicUsize,
+    /// Since when, in ticks.
+    begun: AtomicU64,
+    /// In which process, by [`Birthplace::number`].
+    born: AtomicU64,
+}
+
+#[pymethods]
+impl Hop {
+    #[new]
+    #[pyo3(signature = (name, samples = 1_000_000))]
+    fn new(py: Python<'_>, name: String, samples: i64) -> PyResult<Self> {
+        static HOPS: AtomicU64 = AtomicU64::new(0);
+        if !is_own(&format!("{OWN}{name}")) {
+            let sentence = "use 1 to 40 lower case letters, digits and underscores, as in 'tick_to_decode'";
+            return Err(PyValueError::new_err(format!("a hop cannot be called {name:?}; {sentence}")));
+        }
+        if !(1..=MOST_SAMPLES).contains(&samples) {
+            let sentence = format!("room for {samples} samples is not possible; give 1 to {MOST_SAMPLES}");
+            return Err(PyValueError::new_err(sentence));
+        }
+        let room = py.detach(|| touched(samples as usize)).ok_or_else(|| {
+            PyMemoryError::new_err(format!("there is no memory for {samples} samples of 16 bytes; give room for fewer"))
+        })?;
+        let clock = host_clock(py)?;
+        Ok(Self {
+            name,
+            number: HOPS.fetch_add(1, Ordering::Relaxed),
+            room,
+            taken: AtomicUsize::new(0),
+            begun: AtomicU64::new(clock.ticks()),
+            born: AtomicU64::new(Birthplace::here().number()),
+            clock,
+        })
+    }
+
+    /// A sample from a stamp to now: `hop.since(tick.stamp)` is a tick's way to here. Both are of this host.
+    fn since(&self, stamp: u64) -> PyResult<()> {
+        let now = self.clock.ticks();
+        self.keep(stamp, now)
+    }
+
+    /// A sample from one stamp to a later one; an earlier one is counted as negative, and in no percentile. Both are of this
+    /// host.
+    fn between(&self, earlier: u64, later: u64) -> PyResult<()> {
+        self.keep(earlier, later)
+    }
+
+    /// Forgets its samples: what is measured begins here, as behind a warm-up.
+    fn clear(&self) {
+        self.begin(Birthplace::here());
+    }
+
+    /// The samples for which it has room; of more it has only the number.
+    #[getter]
+    fn samples(&self) -> usize {
+        self.room.len()
+    }
+
+    /// The samples that it has.
+    #[getter]
+    fn count(&self) -> usize {
+        self.arrive();
+        self.taken.load(Ordering::Relaxed).min(self.room.len())
+    }
+
+    /// The samples that did not fit.
+    #[getter]
+    fn left_out(&self) -> usize {
+        self.arrive();
+        self.taken.load(Ordering::Relaxed).saturating_sub(self.room.len())
+    }
+
+    fn __enter__(this: Py<Self>) -> Py<Self> {
+        let hop = this.get();
+        let born = hop.arrive();
+        OPEN.with_borrow_mut(|open| open.push(Block { hop: hop.number, born, from: hop.clock.ticks() }));
+        this
+    }
+
+    fn __exit__(
+        &self,
+        _kind: &Bound<'_, PyAny>,
+        _value: &Bound<'_, PyAny>,
+        _traceback: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        let now = self.clock.ticks();
+        let left = OPEN.with_borrow_mut(|open| {
+            let place = open.iter().rposition(|block| block.hop == self.number)?;
+            Some(open.remove(place))
+        });
+        let Some(Block { born, from, .. }) = left else {
+            let sentence = "was left on a thread that had not entered it; use `with`, which does both, or since(stamp)";
+            return Err(PyRuntimeError::new_err(format!("the hop {} {sentence}", self.name)));
+        };
+        // One that was open when the process was forked is the parent's.
+        if !born.is_elsewhere() {
+            self.store(from, now);
+        }
+        Ok(())
+    }
+
+    fn __call__<'py>(this: &Bound<'py, Self>, function: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        this.py().import("tickpath._timed")?.getattr("timed")?.call1((this, function))
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<tickpath.lab.Hop {}, {} samples>", self.name, self.count())
+    }
+
+    /// What these have measured, as a result file's text; None if none has a sample.
+    #[staticmethod]
+    fn _result(
+        py: Python<'_>,
+        hops: Vec<Py<Self>>,
+        command: &str,
+        runtime: &str,
+        record_cost_ns: f64,
+    ) -> Option<String> {
+        py.detach(|| {
+            let hops: Vec<&Self> = hops.iter().map(Py::get).collect();
+            let result = result_of(&hops, command, runtime, record_cost_ns)?;
+            Some(serde_json::to_string(&result).expect("every key of a result is a text"))
+        })
+    }
+}
+
+impl Hop {
+    /// In a fork it begins anew. Gives the process that this is.
+    #[inline]
+    fn arrive(&self) -> Birthplace {
+        let here = Birthplace::here();
+        if self.born.load(Ordering::Relaxed) != here.number() {
+            self.begin(here);
+        }
+        here
+    }
+
+    /// Begins with no sample. Each place is written, which is what makes a fork's memory its own.
+    #[cold]
+    fn begin(&self, here: Birthplace) {
+        for place in &self.room {
+            place.iter().for_each(|stamp| stamp.store(NONE, Ordering::Relaxed));
+        }
+        self.taken.store(0, Ordering::Relaxed);
+        self.begun.store(self.clock.ticks(), Ordering::Relaxed);
+        self.born.store(here.number(), Ordering::Relaxed);
+    }
+
+    /// A sample of given stamps.
+    fn keep(&self, from: u64, to: u64) -> PyResult<()> {
+        if from == NONE || to == NONE {
+            let sentence = "0 is no stamp: an event that was made here has none before it came by a topic; give the stamp of \
+                            one that did, or tickpath.now() from before";
+            return Err(PyValueError::new_err(sentence));
+        }
+        self.arrive();
+        self.store(from, to);
+        Ok(())
+    }
+
+    #[inline]
+    fn store(&self, from: u64, to: u64) {
+        // What does not fit is counted.
+        let place = self.taken.fetch_add(1, Ordering::Relaxed);
+        if let Some([begin, end]) = self.room.get(place) {
+            begin.store(from, Ordering::Relaxed);
+            // Pairs with the acquire of `stored`.
+            end.store(to, Ordering::Release);
+        }
+    }
+
+    /// The samples that are there whole.
+    fn stored(&self) -> Samples {
+        let pair = |[begin, end]: &[AtomicU64; 2]| {
+            let to = end.load(Ordering::Acquire);
+            (to != NONE).then(|| (begin.load(Ordering::Relaxed), to))
+        };
+        Samples(self.room[..self.count()].iter().filter_map(pair).collect())
+    }
+
+    /// That not all fitted, and what to do.
+    fn told_left_out(&self) -> Option<String> {
+        let (name, room, more) = (&self.name, self.room.len(), self.left_out());
+        let kept = format!("own.{name} has its first {room} samples, and {more} more did not fit");
+        let remedy =
+            format!("make more room where it comes first, lab.hop(\"{name}\", samples=…), or clear() it in time");
+        (more > 0).then(|| format!("{kept}: its percentiles say nothing of these; {remedy}"))
+    }
+}
+
+/// Room whose pages are there: a page fault between two stamps would be in a sample. None without the memory.
+fn touched(samples: usize) -> Option<Box<[[AtomicU64; 2]]>> {
+    let mut room = Vec::new();
+    room.try_reserve_exact(samples).ok()?;
+    // Of zeros alone the system would make no page.
+    room.extend((0..samples).map(|_| [AtomicU64::new(1), AtomicU64::new(NONE)]));
+    Some(room.into_boxed_slice())
+}
+
+/// One run of those that have a sample. Nobody has watched what the host took of it.
+fn result_of(hops: &[&Hop], command: &str, runtime: &str, record_cost_ns: f64) -> Option<ResultFile> {
+    let hops: Vec<&Hop> = hops.iter().copied().filter(|hop| hop.count() > 0).collect();
+    let clock = hops.first()?.clock;
+    let begun = hops.iter().map(|hop| hop.begun.load(Ordering::Relaxed)).min()?;
+    let mut result = ResultFile::new("own", command, &rfc3339(clock.calibration().utc_ns_of(begun)));
+    // Of other builds it is not known here how much they were optimised.
+    result.profile = cfg!(debug_assertions).then(|| "debug".to_owned());
+    result.host = Host { clock_cost_ns: Some(clock_cost_ns(&clock)), ..facts(&clock) };
+    let notes: Vec<String> = hops.iter().filter_map(|hop| hop.told_left_out()).collect();
+    let hop_of = |hop: &&Hop| (format!("{OWN}{}", hop.name), hop.stored().unwatched_hop(clock.calibration()));
+    result.runs = vec![Run {
+        target: "own://".to_owned(),
+        client: "python".to_owned(),
+        repeat: 1,
+        valid: notes.is_empty(),
+        notes,
+        software: Software {
+            client: Some("tickpath".to_owned()),
+            client_version: Some(result.tickpath.clone()),
+            runtime: Some(runtime.to_owned()),
+            ..Software::default()
+        },
+        figures: [("record_cost_ns".to_owned(), record_cost_ns)].into(),
+        hops: hops.iter().map(hop_of).collect(),
+        ..Run::default()
+    }];
+    Some(result)
+}

@@ -1,0 +1,36 @@
+"""A function of which each call is a sample of a hop."""
+
+import inspect
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from ._native import Hop, now
+
+
+def timed(hop: Hop, function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, timed; of a coroutine function from its first step to its end, what it awaits included."""
+    if not callable(function) or isinstance(function, type):
+        raise TypeError(f"a hop times functions, and {function!r} is none; put `with hop:` around what it is to time")
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        what = f"{function.__qualname__} is a generator, whose body runs after the call"
+        raise TypeError(f"{what}; put `with hop:` into it, around what lies between two yields")
+    if inspect.iscoroutinefunction(function):
+
+        @wraps(function)
+        async def awaited(*arguments: Any, **named: Any) -> Any:
+            # Not a block of the hop: other tasks of this thread have their turns within it.
+            begun = now()
+            try:
+                return await function(*arguments, **named)
+            finally:
+                hop.since(begun)
+
+        return awaited
+
+    @wraps(function)
+    def called(*arguments: Any, **named: Any) -> Any:
+        with hop:
+            return function(*arguments, **named)
+
+    return called
