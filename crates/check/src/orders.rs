@@ -5,7 +5,7 @@ use std::path::Path;
 use tickpath_clock::{Priority, Wait, sleep_ns};
 use tickpath_harness::LabError;
 use tickpath_harness::signals::{Stopping, go_on, stop};
-use tickpath_lab::orders::{Ends, OrderSpec, Settings, Target, VenueRoute, run_with};
+use tickpath_lab_path::orders::{Ends, OrderSpec, Settings, Target, VenueRoute, run_with};
 use tickpath_market::ExecType;
 use tickpath_meter::Meters;
 use tickpath_oms::{AckLevel, Layout};

@@ -3,7 +3,8 @@
 use tickpath_clock::{Priority, Wait};
 use tickpath_harness::LabError;
 use tickpath_harness::arrivals::Arrivals;
-use tickpath_lab::{path, pubsub, queue};
+use tickpath_lab_bus::{pubsub, queue};
+use tickpath_lab_path::path;
 use tickpath_result::Run;
 
 use crate::messages::{broken, exactly};

@@ -7,7 +7,7 @@ use clap::Args as ClapArgs;
 use tickpath_clock::{Priority, Wait};
 use tickpath_compare::in_turn;
 use tickpath_harness::{Lab, host};
-use tickpath_lab::orders::{self, Beside, Login, MOST_SESSIONS, OrderSpec, Running, Settings, Target, VenueRoute};
+use tickpath_lab_path::orders::{self, Beside, Login, MOST_SESSIONS, OrderSpec, Running, Settings, Target, VenueRoute};
 use tickpath_oms::{AckLevel, Layout};
 use tickpath_result::ResultFile;
 

@@ -6,7 +6,7 @@ use clap::Args;
 use tickpath_clock::{Priority, Wait};
 use tickpath_compare::in_turn;
 use tickpath_harness::{Lab, host};
-use tickpath_lab::path::{self, Ticks};
+use tickpath_lab_path::path::{self, Ticks};
 use tickpath_oms::Layout;
 use tickpath_result::ResultFile;
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use tickpath_clock::Calibration;
-use tickpath_lab::analyse;
+use tickpath_lab_path::analyse;
 use tickpath_log::{Config, Place};
 use tickpath_market::{
     AccountId, ClientOrderId, NewOrder, OrderType, Price, Quantity, Request, Side, SymbolId, TimeInForce, VenueId,

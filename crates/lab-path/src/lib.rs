@@ -1,6 +1,7 @@
-//! The workloads: load with intended times, every hop measured, and the floor of the same run beside it.
+//! The workloads that drive our path: ticks and orders with intended times, every hop measured, and the floor of the same
+//! run beside it.
 //!
-//! * [`pubsub`], [`queue`], [`path`], [`orders`]: each makes [`Run`](tickpath_result::Run)s.
+//! * [`path`], [`orders`]: each makes [`Run`](tickpath_result::Run)s.
 //! * [`demo`]: the path, and beside it the same path with one thing changed at a time.
 //! * [`analyse`]: the tables of an order journal, from the journal alone.
 
@@ -8,9 +9,7 @@ pub mod analyse;
 pub mod demo;
 pub mod orders;
 pub mod path;
-pub mod pubsub;
 mod python_path;
-pub mod queue;
 mod strategy;
 mod trade;
 
@@ -18,12 +17,6 @@ use tickpath_harness::Playable;
 
 /// What the processes of all of them do.
 pub const ROLES: &[Playable] = &[
-    Playable::of::<pubsub::PublisherRole>(),
-    Playable::of::<pubsub::SubscriberRole>(),
-    Playable::of::<pubsub::PingRole>(),
-    Playable::of::<pubsub::PongRole>(),
-    Playable::of::<queue::QueuePusherRole>(),
-    Playable::of::<queue::QueuePullerRole>(),
     Playable::of::<path::FeedRole>(),
     Playable::of::<strategy::TraderRole>(),
     Playable::of::<trade::ExchangeRole>(),

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use tickpath_clock::{HostClock, Wait};
 use tickpath_harness::{Child, Lab, LabError, Progress};
-use tickpath_lab::pubsub::{ForeignClient, PublisherRole, Settings, SubscriberRole, cold, pairs, run};
+use tickpath_lab_bus::pubsub::{ForeignClient, PublisherRole, Settings, SubscriberRole, cold, pairs, run};
 use tickpath_result::Run;
 use tickpath_scratch::redis::{Server, ServerSettings};
 
