@@ -22,6 +22,7 @@ pub(crate) fn dropped_ticks(stage: &Stage<'_>) -> Result<Finding, LabError> {
     dropped(stage, |url| {
         let settings = path::Settings {
             target: url.to_owned(),
+            outside: None,
             layout: Default::default(),
             wait: Wait::Block,
             cpus: stage.cpus,

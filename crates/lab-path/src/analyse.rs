@@ -25,6 +25,8 @@ use tickpath_result::{Counts, Run};
 /// One request's stamps, in ticks; zero if it has none.
 #[derive(Debug, Clone, Copy, Default)]
 struct Stamps {
+    /// Its number in its group: the low half of its client order id.
+    number: u32,
     cause: u64,
     sent: u64,
     received: u64,
@@ -146,11 +148,13 @@ impl Reading {
                 self.released(envelope.released_before, envelope.queued_before != 0);
                 self.journal.inputs += 1;
                 self.journal.orders += u64::from(matches!(request, Request::New(_)));
-                let group = (request.client_order_id().0 >> 32) as u32;
+                let id = request.client_order_id().0;
+                let (group, number) = ((id >> 32) as u32, id as u32);
                 let stamps = &mut self.journal.groups.entry(group).or_default().stamps;
                 let became = became(&self.outputs);
                 let denied = became == Became::Denied;
                 stamps.push(Stamps {
+                    number,
                     became,
                     queued: became == Became::Kept && matches!(request, Request::New(_)),
                     rejected: denied,
@@ -228,6 +232,11 @@ impl Group {
     /// The first T0.
     pub fn first_sent(&self) -> u64 {
         self.stamps.first().map_or(0, |s| s.sent)
+    }
+
+    /// The number of each request, and its T0.
+    pub(crate) fn sent(&self) -> impl Iterator<Item = (u32, u64)> {
+        self.stamps.iter().map(|s| (s.number, s.sent))
     }
 
     /// The last T2, for what comes after it.

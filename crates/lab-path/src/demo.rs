@@ -130,6 +130,7 @@ fn measure(lab: &Lab<'_>, settings: &Settings, result: &mut ResultFile, found: &
 fn path_settings(settings: &Settings, target: &str, wait: Wait, rate: f64, count: u64) -> PathSettings {
     PathSettings {
         target: target.to_owned(),
+        outside: None,
         layout: Layout::Inline,
         wait,
         cpus: settings.cpus,

@@ -6,6 +6,8 @@
 //! * [`analyse`]: the tables of an order journal, from the journal alone.
 
 pub mod analyse;
+mod clients;
+mod decision;
 pub mod demo;
 pub mod orders;
 pub mod path;
@@ -13,12 +15,15 @@ mod python_path;
 mod strategy;
 mod trade;
 
+pub use clients::Client;
+
 use tickpath_harness::Playable;
 
 /// What the processes of all of them do.
 pub const ROLES: &[Playable] = &[
     Playable::of::<path::FeedRole>(),
     Playable::of::<strategy::TraderRole>(),
+    Playable::of::<path::StrategyRole>(),
     Playable::of::<trade::ExchangeRole>(),
     Playable::of::<trade::OmsRole>(),
     Playable::of::<orders::ClientRole>(),

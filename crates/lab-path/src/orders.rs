@@ -12,6 +12,7 @@
 //! | file            | what it holds                                                               |
 //! |-----------------|-----------------------------------------------------------------------------|
 //! | `login.rs`      | how a client logs in                                                        |
+//! | `users.rs`      | who may                                                                     |
 //! | `settings.rs`   | how it is run, and which settings make no run                               |
 //! | `group.rs`      | groups by number and by name                                                |
 //! | `plan.rs`       | the groups, and who sends what when                                         |
@@ -36,6 +37,7 @@ mod plan;
 mod route;
 mod settings;
 mod system;
+mod users;
 
 pub use beside::BesideRole;
 pub use client::ClientRole;
@@ -43,9 +45,11 @@ pub use compare::comparisons;
 pub use day::{day_seconds, restart, resume};
 pub use floor::SenderRole;
 pub use login::Login;
-pub(crate) use route::is_of_venue;
+pub(crate) use login::log_in;
+pub(crate) use route::{ReportKind, hear_socket, is_of_venue};
 pub use settings::{Beside, MOST_SESSIONS, Running, Settings, Target, VenueRoute};
 pub use system::Ends;
+pub(crate) use users::{LANES_SCHEME, USER, login_at, write_users};
 
 use tickpath_clock::Clock;
 

@@ -9,13 +9,16 @@
 //! A tick is due at its intended time: `lateness` ends when the feed sends it, `service` leads on from there to `seen`.
 //! A venue without a CPU of its own is an agent of the feed's thread, polled between ticks. The strategy sends a limit
 //! IOC at the touch on every tick, buying and selling in turn. In `inline` strategy and OMS are one thread; in `split`
-//! and `mutex` the core has the system's CPU and the strategy shares the generator's. `rules.rs` says when a run is
-//! valid.
+//! and `mutex` the core has the system's CPU and the strategy shares the generator's. A strategy in another language, and
+//! ours beside it, is a process of its own that logs on to the OMS (`outside.rs`), in `split`. `rules.rs` says when a run
+//! is valid.
 
 mod feed;
+mod outside;
 mod rules;
 
 pub use feed::{FeedRole, Ticks};
+pub use outside::StrategyRole;
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,15 +27,19 @@ use tickpath_clock::{Clock, Gap, Priority, Wait, cpu_ns};
 use tickpath_oms::Layout;
 
 use crate::analyse;
+use crate::clients::Client;
+use crate::decision::{FIRST_ID, QUANTITY};
 use crate::orders::group::PATH_GROUP;
+use crate::orders::{LANES_SCHEME, USER, login_at, write_users};
 use crate::strategy::{Traded, TraderRole};
-use crate::trade::{ExchangeRole, OmsRole};
+use crate::trade::{ExchangeRole, OmsRole, SYMBOL, ServerRole};
 use feed::Fed;
+use outside::{SCRIPT, with_sent};
 use tickpath_harness::attribution::{drop_attribution, tell_standstills, void_attribution, with_whole_stops, within};
 use tickpath_harness::rules::{tell_lateness, tell_receiver_cpu};
 use tickpath_harness::samples::{Samples, load, load_gaps};
 use tickpath_harness::targets::Removed;
-use tickpath_harness::{Around, Lab, LabError, Thread};
+use tickpath_harness::{Around, Child, Lab, LabError, Thread};
 use tickpath_result::{Run, Stage};
 
 /// How `path` is run.
@@ -40,6 +47,8 @@ use tickpath_result::{Run, Stage};
 pub struct Settings {
     /// What carries the ticks: a transport's URL.
     pub target: String,
+    /// Whose strategy logs on to the OMS from a process of its own; ours is in the OMS's process if there is none.
+    pub outside: Option<Client>,
     /// Which thread does what.
     pub layout: Layout,
     /// How the strategy waits for ticks.
@@ -58,34 +67,89 @@ pub struct Settings {
     pub repeat: u32,
 }
 
+/// Why a strategy outside has one layout.
+const NEEDS_SPLIT: &str = "the strategies of --client are processes of their own beside an OMS whose core has a thread and a \
+                           CPU to itself; use --layout split";
+
+/// The layouts that were asked for, the usual one if none was; refuses those that a strategy outside does not have.
+pub fn layouts(asked: &[Layout], is_outside: bool) -> Result<Vec<Layout>, LabError> {
+    match asked {
+        [] if is_outside => Ok(vec![Layout::Split]),
+        [] => Ok(vec![Layout::Inline]),
+        _ if is_outside && asked.iter().any(|layout| *layout != Layout::Split) => {
+            Err(LabError::Setting(NEEDS_SPLIT.to_owned()))
+        }
+        _ => Ok(asked.to_vec()),
+    }
+}
+
 /// Runs once.
 pub fn run(lab: &Lab<'_>, settings: &Settings) -> Result<Run, LabError> {
     check(settings)?;
     lab.step(&format!("path {} {}", settings.target, settings.wait), settings.seconds())?;
     let around = Around::begin(lab, settings.cpus)?;
     let idle = tickpath_harness::host::idle_gaps(&lab.clock, settings.cpus[1])?;
-    let roles = Roles::of(lab, settings);
+    let roles = Roles::of(lab, settings)?;
     let _removed = [(settings.target.as_str(), &roles.topic), ("shm://", &roles.market)]
         .map(|(target, topic)| Removed { target, topic });
-    // The OMS in the trader makes the lanes.
-    let trader = lab.spawn(&roles.trader)?;
-    let exchange = roles.exchange.as_ref().map(|exchange| lab.spawn(exchange)).transpose()?;
-    let mut feed = lab.spawn(&roles.feed)?;
-    let planned_ns: u64 = feed.result(600.0)?;
-    let before_ns = cpu_ns(trader.id());
-    feed.tell("go")?;
-    feed.result::<()>(planned_ns as f64 / 1e9 * 2.0)?;
-    let used_ns = cpu_ns(trader.id()).saturating_sub(before_ns);
-    let traded: Traded = trader.stop()?;
-    let fed: Fed = feed.stop()?;
-    exchange.map_or(Ok(()), tickpath_harness::Child::stop::<()>)?;
-    let run = assemble(lab, settings, &roles.journal, &fed, &traded, &idle);
+    let told = match &settings.outside {
+        None => play_inside(lab, &roles)?,
+        Some(client) => play_outside(lab, &roles, client)?,
+    };
+    let run = assemble(lab, settings, &roles.journal, &told, &idle);
     let _ = std::fs::remove_dir_all(&roles.journal);
     roles.lanes.remove()?;
     let mut run = run?;
-    tell_receiver_cpu(&mut run, used_ns);
+    tell_receiver_cpu(&mut run, told.used_ns);
+    run.notes.extend(told.of_oms);
     around.end(lab, std::slice::from_mut(&mut run))?;
     Ok(run)
+}
+
+/// What the processes of a run told.
+struct Told {
+    fed: Fed,
+    traded: Traded,
+    /// Processor time of the strategy's process while ticks came.
+    used_ns: u64,
+    /// What the OMS told its operator.
+    of_oms: Vec<String>,
+}
+
+/// The strategy with its OMS, which makes the lanes.
+fn play_inside(lab: &Lab<'_>, roles: &Roles) -> Result<Told, LabError> {
+    let trader = lab.spawn(&roles.trader)?;
+    let (exchange, mut feed, planned_ns) = roles.spawn_feed(lab)?;
+    let used_ns = publish(&mut feed, planned_ns, &trader)?;
+    let traded: Traded = trader.stop()?;
+    let fed: Fed = feed.stop()?;
+    exchange.map_or(Ok(()), Child::stop::<()>)?;
+    Ok(Told { fed, traded, used_ns, of_oms: Vec::new() })
+}
+
+/// The OMS, its venue, and then the strategy, which logs on: whoever has logged on hears of a venue that comes.
+fn play_outside(lab: &Lab<'_>, roles: &Roles, client: &Client) -> Result<Told, LabError> {
+    let mut oms = lab.spawn(&roles.trader.oms)?;
+    let url: Option<String> = oms.result(1.0)?;
+    let url = url.ok_or_else(|| LabError::Failed("the OMS listens nowhere".to_owned()))?;
+    let (exchange, mut feed, planned_ns) = roles.spawn_feed(lab)?;
+    let mut strategy = client.spawn(lab, &roles.strategy(lab, &url), SCRIPT)?;
+    let used_ns = publish(&mut feed, planned_ns, &strategy)?;
+    // It may be gone, and its result is why.
+    let _ = strategy.tell("ended");
+    let traded: Traded = strategy.result(10.0)?;
+    let of_oms: Vec<String> = oms.stop()?;
+    let fed: Fed = feed.stop()?;
+    exchange.map_or(Ok(()), Child::stop::<()>)?;
+    Ok(Told { fed, traded, used_ns, of_oms })
+}
+
+/// Has the feed publish; gives what the strategy's process used of a processor meanwhile.
+fn publish(feed: &mut Child, planned_ns: u64, strategy: &Child) -> Result<u64, LabError> {
+    let before_ns = cpu_ns(strategy.id());
+    feed.tell("go")?;
+    feed.result::<()>(planned_ns as f64 / 1e9 * 2.0)?;
+    Ok(cpu_ns(strategy.id()).saturating_sub(before_ns))
 }
 
 fn check(settings: &Settings) -> Result<(), LabError> {
@@ -105,7 +169,7 @@ fn check(settings: &Settings) -> Result<(), LabError> {
             "feed and trader would both spin on one CPU; name two with --cpus, or use --wait block".to_owned(),
         );
     }
-    Ok(())
+    layouts(&[settings.layout], settings.outside.is_some()).map(|_| ())
 }
 
 impl Settings {
@@ -137,9 +201,12 @@ impl Settings {
     /// Who runs where, in words.
     fn threads(&self) -> String {
         let [generator, system] = self.cpus;
-        let (beside, core) = match self.layout {
-            Layout::Inline => ("", "strategy and OMS in turn"),
-            Layout::Split | Layout::Mutex => (", strategy beside", "the OMS's core"),
+        let (beside, core) = match (self.layout, &self.outside) {
+            (Layout::Inline, _) => ("", "strategy and OMS in turn"),
+            (Layout::Split | Layout::Mutex, None) => (", strategy beside", "the OMS's core"),
+            (Layout::Split | Layout::Mutex, Some(_)) => {
+                (", strategy beside, in a process of its own", "the OMS's core")
+            }
         };
         match self.own_venue_cpu() {
             Some(venue) => format!("feed{beside} on CPU {generator}; {core} on CPU {system}; venue on CPU {venue}"),
@@ -161,7 +228,7 @@ struct Roles {
 }
 
 impl Roles {
-    fn of(lab: &Lab<'_>, settings: &Settings) -> Self {
+    fn of(lab: &Lab<'_>, settings: &Settings) -> Result<Self, LabError> {
         static RUN: AtomicU64 = AtomicU64::new(0);
         let name = format!("{}.path{}", lab.name, RUN.fetch_add(1, Ordering::Relaxed));
         let Settings { target, layout, wait, cpus, priority, ticks, .. } = settings.clone();
@@ -170,7 +237,10 @@ impl Roles {
         let topic = if in_shared_memory { market.clone() } else { format!("tickpath:{name}") };
         let generator_wait = settings.generator_wait();
         let journal = lab.folder().join(format!("{name}.journal"));
-        let (request_bytes, report_bytes) = (1 << 20, 4 << 20);
+        let (request_bytes, report_bytes, account) = (1 << 20, 4 << 20, 1);
+        let is_outside = settings.outside.is_some();
+        let users = is_outside.then(|| write_users(lab.folder(), account, &[(USER, 0..1)])).transpose()?;
+        let door = |users| ServerRole { unix: Some(lab.folder().join("oms.sock")), tcp: None, users };
         let oms = OmsRole {
             lanes: name.clone(),
             request_bytes,
@@ -179,7 +249,7 @@ impl Roles {
             // An order that trades has three or four reports.
             reserve_bytes: ticks.count * 768,
             symbol: "BTCUSDT".to_owned(),
-            account: 1,
+            account,
             expected_orders: ticks.count as usize,
             layout: layout.to_string(),
             thread: Thread::new(cpus[1], wait, priority).warm(lab.warm),
@@ -188,7 +258,7 @@ impl Roles {
             level: "os".to_owned(),
             snapshot_every: 0,
             line: None,
-            server: None,
+            server: users.map(door),
             out: lab.folder().join("oms.gaps"),
         };
         let strategy_cpu = if layout == Layout::Inline { cpus[1] } else { cpus[0] };
@@ -204,7 +274,7 @@ impl Roles {
             thread: Thread::new(strategy_cpu, strategy_wait, strategy_priority).warm(lab.warm),
             out: lab.folder().join("trader"),
         };
-        let lanes = crate::trade::lanes(&name, 1, request_bytes, report_bytes);
+        let lanes = crate::trade::lanes(&name, u16::from(!is_outside), request_bytes, report_bytes);
         let exchange = ExchangeRole {
             lanes: name,
             request_bytes,
@@ -227,7 +297,33 @@ impl Roles {
             thread: Thread::new(cpus[0], generator_wait, Priority::Normal).warm(lab.warm),
             out: lab.folder().join("feed"),
         };
-        Self { exchange, trader, feed, journal, topic, market, lanes }
+        Ok(Self { exchange, trader, feed, journal, topic, market, lanes })
+    }
+
+    /// Starts the venue and the feed, which tells how long it will publish.
+    fn spawn_feed(&self, lab: &Lab<'_>) -> Result<(Option<Child>, Child, u64), LabError> {
+        let exchange = self.exchange.as_ref().map(|exchange| lab.spawn(exchange)).transpose()?;
+        let mut feed = lab.spawn(&self.feed)?;
+        let planned_ns = feed.result(600.0)?;
+        Ok((exchange, feed, planned_ns))
+    }
+
+    /// The strategy that logs on to the OMS at this socket, by lanes that it is given there.
+    fn strategy(&self, lab: &Lab<'_>, url: &str) -> StrategyRole {
+        let TraderRole { target, topic, oms, count, thread, .. } = self.trader.clone();
+        StrategyRole {
+            target,
+            topic,
+            login: login_at(lab.folder(), format!("{LANES_SCHEME}{url}")),
+            symbol: SYMBOL.0,
+            account: oms.account,
+            quantity: QUANTITY.0,
+            first_id: FIRST_ID,
+            count,
+            thread,
+            out: lab.folder().join("strategy"),
+            out_ticks: lab.folder().join("strategy.ticks"),
+        }
     }
 }
 
@@ -235,27 +331,31 @@ fn assemble(
     lab: &Lab<'_>,
     settings: &Settings,
     journal: &std::path::Path,
-    fed: &Fed,
-    traded: &Traded,
+    Told { fed, traded, .. }: &Told,
     idle: &[Gap],
 ) -> Result<Run, LabError> {
     let calibration = lab.clock.calibration();
-    // Tick, seen, sent, first report, first report of the venue.
-    let rows = load::<5>(&lab.folder().join("trader"))?;
-    let last = rows.iter().flatten().copied().max().unwrap_or(fed.last);
-    let found = |name: &str| load_gaps(&lab.folder().join(name)).map(|gaps| within(&gaps, fed.first, last));
-    let (ours, feeds) = (found("trader.gaps")?, found("feed.gaps")?);
-    let (gaps, feeds) = (with_whole_stops(&ours, &[&feeds]), with_whole_stops(&feeds, &[&ours]));
-    let told = analyse::read(journal)?;
-    let Some(group) = told.groups.get(&PATH_GROUP) else {
+    let read = analyse::read(journal)?;
+    let Some(group) = read.groups.get(&PATH_GROUP) else {
         return Err(LabError::Failed("no tick came to an order; is a quote in the recording?".to_owned()));
     };
-    let mut run = group.run(&told.calibration, &gaps);
+    let file = |name: &str| lab.folder().join(name);
+    // Tick, seen, sent, first report, first report of the venue.
+    let (who, rows, ticks) = match settings.outside {
+        None => ("trader", load::<5>(&file("trader"))?, load::<1>(&file("trader.ticks"))?),
+        Some(_) => ("OMS", with_sent(&load::<4>(&file("strategy"))?, group), load::<1>(&file("strategy.ticks"))?),
+    };
+    let last = rows.iter().flatten().copied().max().unwrap_or(fed.last);
+    let found = |name: &str| load_gaps(&file(name)).map(|gaps| within(&gaps, fed.first, last));
+    let watched = if settings.outside.is_some() { "oms.gaps" } else { "trader.gaps" };
+    let (ours, feeds) = (found(watched)?, found("feed.gaps")?);
+    let (gaps, feeds) = (with_whole_stops(&ours, &[&feeds]), with_whole_stops(&feeds, &[&ours]));
+    let mut run = group.run(&read.calibration, &gaps);
     describe(&mut run, settings, fed);
     let pairs = |from: usize, to: usize| {
         Samples(rows.iter().filter(|row| row[from] != 0 && row[to] != 0).map(|row| (row[from], row[to])).collect())
     };
-    let published = load::<2>(&lab.folder().join("feed"))?;
+    let published = load::<2>(&file("feed"))?;
     let late = Samples(published.iter().map(|&[intended, actual]| (intended, actual)).collect());
     let late = late.hop(calibration, &feeds);
     tell_lateness(&mut run, &late);
@@ -271,14 +371,14 @@ fn assemble(
         ..Stage::default()
     }));
     let took_ns = lab.clock.ns_between(fed.first, fed.last) as f64;
-    rules::count(&mut run, &published, &load::<1>(&lab.folder().join("trader.ticks"))?);
+    rules::count(&mut run, &published, &ticks);
     rules::hold(&mut run, fed, traded, group.len() as u64, took_ns);
     match settings.wait {
         Wait::Busy => void_attribution(&mut run, idle, &gaps, took_ns / 1e9),
         // Nobody spun on the trader's CPU: what the host took is not known.
         _ => drop_attribution(&mut run),
     }
-    for (who, gaps) in [("feed", &feeds), ("trader", &gaps)] {
+    for (who, gaps) in [("feed", &feeds), (who, &gaps)] {
         tell_standstills(&mut run, who, gaps, took_ns.max(0.0) as u64, calibration);
     }
     Ok(run)
@@ -298,6 +398,10 @@ fn describe(run: &mut Run, settings: &Settings, fed: &Fed) {
     run.target = settings.target.clone();
     run.repeat = settings.repeat;
     run.layout = Some(settings.layout.to_string());
+    if let Some(client) = &settings.outside {
+        client.tell(run);
+        run.params.set("entry", format!("{LANES_SCHEME}unix://"));
+    }
     run.params.set("wait", settings.wait.name());
     run.params.set("cpus", settings.cpus.to_vec());
     run.params.set("threads", settings.threads());

@@ -7,17 +7,14 @@ use serde::{Deserialize, Serialize};
 use tickpath_bus::{Event as BusEvent, Gap as Loss, Message, Start, Subscriber, connect};
 use tickpath_clock::{AdaptiveWait, Clock, Gap, Gaps, HostClock, Rest, Wait, WakeUp, yield_now};
 use tickpath_log::{Next, PublishError, Reader, Rehearsal, Writer};
-use tickpath_market::{
-    AccountId, ClientOrderId, ExecType, ExecutionReport, Kind, NewOrder, OrdStatus, OrderDenied, OrderType, Price,
-    Quantity, Side, TimeInForce, TopOfBook,
-};
+use tickpath_market::{AccountId, ClientOrderId, ExecType, ExecutionReport, Kind, NewOrder, OrdStatus, OrderDenied};
 use tickpath_oms::layout::Inline;
 use tickpath_oms::{Agent, Layout, SessionLanes};
 use zerocopy::{FromBytes, IntoBytes};
 
-use crate::orders::group::PATH_GROUP;
+use crate::decision::{Decision, Tick};
 use crate::orders::is_of_venue;
-use crate::trade::{OmsRole, SYMBOL, lanes, oms_config};
+use crate::trade::{OmsRole, lanes, oms_config};
 use tickpath_harness::quiet::Quiet;
 use tickpath_harness::samples::{save, save_gaps, touched_rows};
 use tickpath_harness::targets::is_log;
@@ -49,15 +46,12 @@ impl Role for TraderRole {
 }
 
 /// With nothing new for so long, what was on its way is there.
-const QUIET_NS: i64 = 100_000_000;
-
-/// Each order's quantity: small beside what stands at the touch.
-const QUANTITY: Quantity = Quantity(100_000);
+pub(crate) const QUIET_NS: i64 = 100_000_000;
 
 /// Turns without work between two in which the topic has the time: a tick would wait for the pause of each.
 const TOPIC_EVERY: u32 = 8;
 
-/// What the trader tells at its end.
+/// What a strategy tells at its end.
 #[derive(Debug, Default, Clone, Serialize, Deserialize)]
 pub(crate) struct Traded {
     pub missed: u64,
@@ -67,6 +61,9 @@ pub(crate) struct Traded {
     pub denied: u64,
     /// Reports that it missed.
     pub lapped: u64,
+    /// How often it could not hand an order over and stamped its T0 anew, as the clients of others do.
+    #[serde(default)]
+    pub restamped: u64,
 }
 
 /// The trader's life.
@@ -101,13 +98,6 @@ pub(crate) fn trader(role: &TraderRole, parent: &Parent) -> Result<(), LabError>
     save_gaps(&role.out.with_extension("gaps"), &gaps)?;
     parent.result(&strategy.traded);
     Ok(())
-}
-
-/// A tick that was just seen.
-struct Tick {
-    stamp: u64,
-    seen: u64,
-    top: Option<TopOfBook>,
 }
 
 /// Takes one event off the topic, if there is one: how many there were, and the tick if it was one.
@@ -245,8 +235,7 @@ struct Strategy {
     clock: HostClock,
     requests: Writer,
     reports: Reader,
-    top: TopOfBook,
-    account: AccountId,
+    decision: Decision,
     /// The stamp of each tick, as they came.
     ticks: Vec<[u64; 1]>,
     /// Tick, seen, sent, first report, first report of the venue; one for each order.
@@ -274,8 +263,7 @@ impl Strategy {
             clock: *clock,
             requests: lanes.requests,
             reports: lanes.reports,
-            top: TopOfBook::default(),
-            account,
+            decision: Decision::new(account),
             ticks: touched_rows(count),
             rows: touched_rows(count),
             traded: Traded::default(),
@@ -287,13 +275,13 @@ impl Strategy {
     fn second(&self) -> std::io::Result<(Self, Writer)> {
         let requests = self.requests.rehearsal()?.writer;
         let Rehearsal { writer, reader: reports } = self.reports.rehearsal()?;
-        Ok((Self::on(SessionLanes { requests, reports }, self.account, 2, &self.clock), writer))
+        Ok((Self::on(SessionLanes { requests, reports }, self.decision.account(), 2, &self.clock), writer))
     }
 
     /// Answers the last tick again on lanes of which nobody knows, and hears of it; looks at what the next answer needs.
     #[inline(never)]
     fn rehearse(&mut self) {
-        let Self { requests, top, ticks, rows, rehearsal, .. } = self;
+        let Self { requests, decision, ticks, rows, rehearsal, .. } = self;
         let Some((second, reports)) = rehearsal.as_deref_mut() else { return };
         requests.keep_warm(size_of::<NewOrder>());
         let _ = ticks.spare_capacity_mut().first_mut().map(|next| next.write([0]));
@@ -303,7 +291,7 @@ impl Strategy {
             second.rows.clear();
         }
         let (stamp, client_order_id) = (second.clock.ticks(), ClientOrderId(second.rows.len() as u64));
-        let (kind, payload) = (Kind::TopOfBook.code(), top.as_bytes());
+        let (kind, payload) = (Kind::TopOfBook.code(), decision.quote());
         let tick = second.see(&Message { sequence: None, stamp, kind, payload, origin: None });
         let _ = second.on_tick(&tick);
         let (exec_type, status) = (ExecType::New.code(), OrdStatus::New.code());
@@ -318,37 +306,13 @@ impl Strategy {
     fn see(&mut self, message: &Message<'_>) -> Tick {
         let seen = self.clock.ticks();
         self.ticks.push([message.stamp]);
-        let is_top = message.kind == Kind::TopOfBook.code();
-        let top = if is_top { TopOfBook::read_from_bytes(message.payload).ok() } else { None };
-        Tick { stamp: message.stamp, seen, top }
+        Tick::of(message, seen)
     }
 
     /// The decision, and the order.
     #[inline(never)]
     fn on_tick(&mut self, tick: &Tick) -> Result<(), LabError> {
-        // A recording of several instruments is traded in its first.
-        if let Some(top) = tick.top.filter(|top| top.symbol == SYMBOL) {
-            self.top = top;
-        }
-        let number = self.rows.len() as u64;
-        let (side, price) =
-            if number.is_multiple_of(2) { (Side::Buy, self.top.ask) } else { (Side::Sell, self.top.bid) };
-        // Before the first quote there is no touch.
-        if price == Price::ZERO {
-            return Ok(());
-        }
-        let order = NewOrder {
-            client_order_id: ClientOrderId(u64::from(PATH_GROUP) << 32 | number),
-            price,
-            quantity: QUANTITY,
-            cause: tick.stamp,
-            symbol: SYMBOL,
-            account: self.account,
-            side: side.code(),
-            order_type: OrderType::Limit.code(),
-            time_in_force: TimeInForce::ImmediateOrCancel.code(),
-            ..NewOrder::default()
-        };
+        let Some(order) = self.decision.on_tick(tick, self.rows.len() as u64) else { return Ok(()) };
         let sent = self.clock.ticks();
         loop {
             match self.requests.publish(sent, Kind::NewOrder.code(), order.as_bytes()) {
@@ -402,8 +366,10 @@ impl Strategy {
 #[cfg(test)]
 mod tests {
     use tickpath_log::{Config, Place, Policy, Registration};
+    use tickpath_market::{Price, TopOfBook};
 
     use super::*;
+    use crate::trade::SYMBOL;
 
     /// Answers eight ticks, hears of each third, and rehearses before each, or not: all that is left of it, and how many
     /// orders were rehearsed.

@@ -36,6 +36,7 @@ fn a_message_that_comes_twice_makes_a_run_invalid() {
     let ticks = Ticks { file: None, seed: 1, rate: Some(1_000.0), arrivals: Arrivals::Steady, speed: 1.0, count: 200 };
     let settings = path::Settings {
         target: url.clone(),
+        outside: None,
         layout: Layout::Inline,
         wait: Wait::Block,
         cpus: [0, 0],

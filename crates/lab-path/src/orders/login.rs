@@ -25,7 +25,7 @@ pub struct Login {
 }
 
 /// Logs in, once, and is lost with its connection: a run that made it again would hide the loss.
-pub(super) fn log_in(login: &Login, since: Since) -> Result<Box<Client>, LabError> {
+pub(crate) fn log_in(login: &Login, since: Since) -> Result<Box<Client>, LabError> {
     let Login { url, user, password_file, session } = login;
     let text = std::fs::read_to_string(password_file).map_err(|e| LabError::file(password_file, e))?;
     let password = text.lines().next().unwrap_or_default();

@@ -18,7 +18,7 @@ pub(super) enum Route {
 
 /// What a report tells its client.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum ReportKind {
+pub(crate) enum ReportKind {
     Pending,
     OfVenue,
     Denied,
@@ -116,7 +116,7 @@ impl Route {
 }
 
 /// Takes reports of one read, and counts them, as [`Route::hear`] does.
-pub(super) fn hear_socket(
+pub(crate) fn hear_socket(
     client: &mut Client,
     mut take: impl FnMut(ClientOrderId, ReportKind),
 ) -> Result<(usize, u64), LabError> {

@@ -1,18 +1,18 @@
 //! The processes of a run of `orders`.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tickpath_clock::{Clock, Priority};
 use tickpath_meter::Meters;
 use tickpath_oms::AckLevel;
-use tickpath_session::Secret;
 
 use super::beside::BesideRole;
 use super::client::{Answered, ClientRole, Entry};
 use super::login::Login;
 use super::plan::Batch;
 use super::settings::{Settings, Target, VenueRoute};
+use super::users::{LANES_SCHEME, USER, login_at, write_users};
 use crate::trade::{BESIDE_USER, ExchangeRole, OmsRole, ServerRole};
 use tickpath_harness::evict::EvictorRole;
 use tickpath_harness::samples::{load, save};
@@ -30,9 +30,6 @@ const WATCH_NS: u64 = 1_000_000_000;
 
 /// A line is up after so long, or never.
 const PATIENCE_NS: i64 = 10_000_000_000;
-
-/// What goes before the URL of a Unix socket by which lanes are asked for.
-const LANES_SCHEME: &str = "shm+";
 
 /// What is to be done with the processes.
 #[derive(Debug, Clone, Copy)]
@@ -209,7 +206,7 @@ fn oms_role(lab: &Lab<'_>, settings: &Settings, load: Load, name: &str, market: 
         Target::LogonLanes | Target::Unix | Target::Tcp => Some(ServerRole {
             unix: (settings.target != Target::Tcp).then(|| lab.folder().join("oms.sock")),
             tcp: (settings.target == Target::Tcp).then(|| ([127, 0, 0, 1], 0).into()),
-            users: write_users(lab.folder(), settings)?,
+            users: users(lab, settings)?,
         }),
     };
     Ok(OmsRole {
@@ -238,9 +235,7 @@ fn start_oms(lab: &Lab<'_>, target: &Target, role: &OmsRole) -> Result<(Option<C
     let mut oms = lab.spawn(role)?;
     let url: Option<String> = oms.result(1.0)?;
     let url = url.map(|url| if *target == Target::LogonLanes { format!("{LANES_SCHEME}{url}") } else { url });
-    let password_file = password_file(lab.folder());
-    let login = url.map(|url| Login { url, user: USER.to_owned(), password_file, session: None });
-    Ok((Some(oms), login))
+    Ok((Some(oms), url.map(|url| login_at(lab.folder(), url))))
 }
 
 /// Until the line is up, a venue's orders would wait in the core.
@@ -256,36 +251,12 @@ fn wait_for_venue(lab: &Lab<'_>, oms: &str) -> Result<(), LabError> {
     Ok(())
 }
 
-/// The measured client's user.
-const USER: &str = "bench";
-
-fn password_file(folder: &Path) -> PathBuf {
-    folder.join("password")
-}
-
-/// Writes the users of the run's OMS, and the password that both have. Nobody else may look into the run's folder.
-fn write_users(folder: &Path, settings: &Settings) -> Result<PathBuf, LabError> {
-    let (users, password_file) = (folder.join("users.toml"), password_file(folder));
-    let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes).expect("the operating system has random bytes for everybody");
-    let password: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    let secret = Secret::of(&password);
-    let account = settings.order.account;
-    let user = |name: &str, sessions: std::ops::Range<u16>| {
-        let sessions: Vec<u16> = sessions.collect();
-        format!(
-            "[[user]]\nname = \"{name}\"\nrole = \"trade\"\naccounts = [\"{account}\"]\nsessions = {sessions:?}\n\
-             secret = \"{secret}\"\n\n"
-        )
-    };
-    let mut text = user(USER, 0..settings.sessions);
-    if settings.beside.is_some() {
-        text += &user(BESIDE_USER, settings.sessions..settings.sessions + 1);
-    }
-    for (file, text) in [(&users, &text), (&password_file, &password)] {
-        std::fs::write(file, text).map_err(|e| LabError::file(file, e))?;
-    }
-    Ok(users)
+/// Writes who may log in: the measured client, and the one beside it.
+fn users(lab: &Lab<'_>, settings: &Settings) -> Result<PathBuf, LabError> {
+    let most = settings.sessions;
+    let beside = settings.beside.map(|_| (BESIDE_USER, most..most + 1));
+    let users: Vec<_> = std::iter::once((USER, 0..most)).chain(beside).collect();
+    write_users(lab.folder(), settings.order.account, &users)
 }
 
 /// What so many sessions that only listen cost an OMS.

@@ -50,6 +50,10 @@ pub(super) fn hold(run: &mut Run, fed: &Fed, traded: &Traded, journaled: u64, to
         let lapped = traded.lapped;
         refuse(run, format!("the strategy was lapped and missed {lapped} reports: order_round_trip lacks them"));
     }
+    if traded.restamped > 0 {
+        let times = traded.restamped;
+        refuse(run, format!("the session was full {times} times, and T0 is not the first attempt of those orders"));
+    }
     if traded.missed > 0 {
         run.notes.push(format!("the strategy was lapped and missed {} ticks", traded.missed));
     }
@@ -165,7 +169,8 @@ mod tests {
     fn an_order_without_an_answer_or_a_report_that_was_missed_is_no_latency_and_makes_the_run_invalid() {
         let (fed, traded) = good();
         refused(&held(&fed, &traded, TICKS, 2, PLANNED_NS), "2 orders had no answer");
-        refused(&held(&fed, &Traded { lapped: 7, ..traded }, TICKS, 0, PLANNED_NS), "missed 7 reports");
+        refused(&held(&fed, &Traded { lapped: 7, ..traded.clone() }, TICKS, 0, PLANNED_NS), "missed 7 reports");
+        refused(&held(&fed, &Traded { restamped: 3, ..traded }, TICKS, 0, PLANNED_NS), "full 3 times");
     }
 
     #[test]
