@@ -398,3 +398,31 @@ def test_a_strategy_in_python_hears_ticks_of_every_transport(
     assert counts == [("python", 100, 0)] * len(targets)
     with pytest.raises(lab.LabError, match="use --layout split"):
         lab.run("path", client="python", layout="inline", count=1)
+
+
+@pytest.mark.parametrize(
+    "targets, options",
+    [(["unix://", "shm+unix://", "tcp://"], {"count": 100, "rate": 500}), (["shm+unix://"], {"count": 2_000})],
+    ids=["paced", "burst"],
+)
+def test_orders_by_python_take_turns_with_ours(
+    command: str, monkeypatch: pytest.MonkeyPatch, targets: list[str], options: dict[str, Any]
+) -> None:
+    monkeypatch.setenv("TICKPATH_PYTHON", sys.executable)
+    clients, count, is_paced = ["rust", "python"], options["count"], "rate" in options
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        found = lab.run("orders", client=clients, target=targets, layout="split", wait="block", **options)
+    hops: dict[tuple[str, str], dict[str, int | None]] = {}
+    for row in found.rows:
+        assert (row.sent, row.received, row.lost, row.left) == (count, count, 0, 0), row.notes
+        # The usual order has a position effect, of which the package knows nothing: ours is sent without it, too.
+        assert "position=default" in row.params["order"]
+        assert row.figures["orders_denied"] == 0 and ("acked_per_s" in row.figures) != is_paced
+        assert row.client == "rust" or row.software["client"] == "tickpath"
+        if row.hop is not None:
+            hops.setdefault((row.client, row.target), {})[row.hop] = row.count
+    assert list(hops) == [(client, target) for client in clients for target in targets]
+    whole = ["t0_t1", "t1_t2", "t0_t2", "order_ack", "order_round_trip", *(["tick_to_order"] if is_paced else [])]
+    for told in hops.values():
+        assert {hop: told[hop] for hop in whole} == dict.fromkeys(whole, count)

@@ -1,5 +1,6 @@
 //! Whose code trades: ours, or another's, in a process that speaks as `docs/clients.md` says.
 
+use serde::Serialize;
 use tickpath_harness::{Child, Lab, LabError, Role};
 use tickpath_result::Run;
 use tickpath_scratch::python::Python;
@@ -44,7 +45,7 @@ impl Client {
     pub(crate) fn spawn<R: Role>(&self, lab: &Lab<'_>, role: &R, script: (&str, &str)) -> Result<Child, LabError> {
         match self {
             Self::Rust => lab.spawn(role),
-            Self::Python(python) => python.spawn(lab, R::NAME, &[script, COMMON], role),
+            Self::Python(python) => spawn_script(python, lab, R::NAME, script, role),
         }
     }
 
@@ -55,4 +56,15 @@ impl Client {
             Library::Tickpath.tell(python, run);
         }
     }
+}
+
+/// Starts a process that runs this script, with what all of them have in common; `role` is what it is called in errors.
+pub(crate) fn spawn_script(
+    python: &Python,
+    lab: &Lab<'_>,
+    role: &'static str,
+    script: (&str, &str),
+    settings: &impl Serialize,
+) -> Result<Child, LabError> {
+    python.spawn(lab, role, &[script, COMMON], settings)
 }

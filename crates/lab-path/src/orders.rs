@@ -18,6 +18,7 @@
 //! | `plan.rs`       | the groups, and who sends what when                                         |
 //! | `route.rs`      | a lane or a socket                                                          |
 //! | `client.rs`     | the client's process, with one session or a thousand                        |
+//! | `others.rs`     | a client in another language                                                |
 //! | `beside.rs`     | the process of a client beside                                              |
 //! | `system.rs`     | the processes of a run                                                      |
 //! | `floor.rs`      | what one `send` costs                                                       |
@@ -33,6 +34,7 @@ mod evaluation;
 mod floor;
 pub(crate) mod group;
 mod login;
+mod others;
 mod plan;
 mod route;
 mod settings;
@@ -47,7 +49,7 @@ pub use floor::SenderRole;
 pub use login::Login;
 pub(crate) use login::log_in;
 pub(crate) use route::{ReportKind, hear_socket, is_of_venue};
-pub use settings::{Beside, MOST_SESSIONS, Running, Settings, Target, VenueRoute};
+pub use settings::{Beside, MOST_SESSIONS, Running, Settings, Target, VenueRoute, check_other};
 pub use system::Ends;
 pub(crate) use users::{LANES_SCHEME, USER, login_at, write_users};
 

@@ -83,6 +83,9 @@ pub(super) struct Answered {
     pub last_report: u64,
     /// Requests of a paced batch that went out late.
     pub late: u64,
+    /// How often it could not hand a request over and stamped its T0 anew, as the clients of others do.
+    #[serde(default)]
+    pub restamped: u64,
 }
 
 /// Looks at sessions that wait for something, between two looks at one of the others: it has heartbeats to send.
@@ -218,7 +221,7 @@ impl Idle {
 }
 
 /// A market whose middle is the order's price, so that the price collar is checked and passes.
-fn publish_reference(name: &str, clock: &HostClock, price: Price) -> Result<Writer, LabError> {
+pub(super) fn publish_reference(name: &str, clock: &HostClock, price: Price) -> Result<Writer, LabError> {
     let mut market = Writer::open(&market_config(name)?, clock.calibration())?;
     let one = Quantity::from_whole(1);
     let (bid, ask) = (Price(price.0 - 1), Price(price.0 + 1));

@@ -1,18 +1,21 @@
 //! What is set against what: runs that took turns and differ in one thing alone.
 
 use serde_json::Value;
+
+use crate::clients::Client;
 use tickpath_compare::{Against, Line, against_first, place, table, value as figure};
 use tickpath_result::{Comparison, Run};
 
 /// Settings that took turns, each with the hops that are compared.
-const TURNS: [(&str, &[&str]); 4] = [
+const TURNS: [(&str, &[&str]); 5] = [
+    ("client", &["tick_to_order", "order_ack", "order_round_trip"]),
     ("target", &["t0_t2", "t1_t2", "order_round_trip"]),
     ("sessions", &["t0_t2", "t1_t2", "order_round_trip"]),
     ("ack", &["order_ack"]),
     ("beside", &["t0_t2", "t1_t2", "order_round_trip"]),
 ];
 
-/// The ratios of runs that differ in their target, sessions, ack level or the client beside them alone: of each to the one
+/// The ratios of runs that differ in their client, target, sessions, ack level or the client beside them alone: of each to the one
 /// that came first. And of what an OMS does with an order to one `send`.
 pub fn comparisons(runs: &[Run]) -> Vec<Comparison> {
     let hops = TURNS.into_iter().flat_map(|(param, hops)| hops.iter().map(move |hop| (param, hop)));
@@ -27,7 +30,7 @@ fn turns(runs: &[Run], param: &str, hop: &str) -> Vec<Line> {
     let line = |one: &Against<'_>| {
         let (first, other) = (&one.first, &one.other);
         let name = match param {
-            "target" | "beside" | "ack" => format!("{other}_to_{first}_{hop}"),
+            "client" | "target" | "beside" | "ack" => format!("{other}_to_{first}_{hop}"),
             _ => format!("{other}_to_{first}_{param}_{hop}"),
         };
         one.line(&if several { format!("{name} {}", one.way) } else { name }, &median)
@@ -51,6 +54,7 @@ fn over_send(runs: &[Run]) -> Vec<Line> {
 
 fn value(run: &Run, param: &str) -> String {
     match param {
+        "client" => run.client.clone(),
         "target" => run.target.split("://").next().unwrap_or_default().to_owned(),
         "ack" => run.params.text("ack").unwrap_or_else(|| "os".to_owned()),
         _ => run.params.0.get(param).map_or_else(String::new, word),
@@ -59,6 +63,8 @@ fn value(run: &Run, param: &str) -> String {
 
 /// How a run ran, but for its repetition and one setting.
 fn way(run: &Run, except: Option<&str>) -> String {
+    let is_ours = run.client.is_empty() || run.client == Client::OURS;
+    let client = (except != Some("client") && !is_ours).then(|| run.client.clone());
     let target = (except != Some("target")).then(|| value(run, "target"));
     // Active sessions follow from the sessions that there are.
     let skipped = |name: &str| Some(name) == except || name == "active" && except == Some("sessions");
@@ -67,7 +73,7 @@ fn way(run: &Run, except: Option<&str>) -> String {
         let value = run.params.0.get(name)?;
         Some(if value.is_string() { word(value) } else { format!("{name}={}", word(value)) })
     });
-    let own = [target, run.layout.clone(), run.batch_text()];
+    let own = [client, target, run.layout.clone(), run.batch_text()];
     own.into_iter().flatten().chain(params).collect::<Vec<_>>().join(" ")
 }
 
@@ -113,6 +119,26 @@ mod tests {
         assert_eq!(told.len(), 8, "two hops, two targets by sessions and two sessions by targets: {told:?}");
         assert!(told.contains(&"tcp_to_unix_t0_t2 sessions=9 active=2".to_owned()), "{told:?}");
         assert_eq!(names(&[all[0].clone(), all[3].clone()]), Vec::<String>::new());
+    }
+
+    #[test]
+    fn clients_are_compared_on_each_target_and_targets_with_each_client() {
+        let by = |client: &str, target, ns| Run { client: client.to_owned(), ..run(target, 1, 1, ns) };
+        let mut all =
+            [by("rust", "unix://", 1), by("python", "unix://", 2), by("rust", "tcp://", 3), by("python", "tcp://", 4)];
+        for run in &mut all {
+            run.hops.insert("order_ack".to_owned(), run.hops["t0_t2"].clone());
+        }
+        let told = names(&all);
+        for name in [
+            "python_to_rust_order_ack unix sessions=1 active=1",
+            "python_to_rust_order_ack tcp sessions=1 active=1",
+            "tcp_to_unix_t0_t2 sessions=1 active=1",
+            "tcp_to_unix_t0_t2 python sessions=1 active=1",
+        ] {
+            assert!(told.contains(&name.to_owned()), "{name}: {told:?}");
+        }
+        assert_eq!(told.len(), 6, "one hop of two clients by targets, two of two targets by clients: {told:?}");
     }
 
     #[test]

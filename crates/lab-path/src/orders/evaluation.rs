@@ -7,6 +7,7 @@ use super::client::{Answered, DENIED};
 use super::plan::Batch;
 use super::settings::{Settings, Target, VenueRoute};
 use crate::analyse::{self, Group};
+use crate::clients::Client;
 use tickpath_harness::attribution::{drop_attribution, tell_standstills, void_attribution, within};
 use tickpath_harness::memory::{self, Resident};
 use tickpath_harness::rules::{refuse_loss, refuse_starved, tell_receiver_cpu};
@@ -44,7 +45,8 @@ pub(super) fn evaluate(
         read => read,
     };
     let mut runs = Vec::new();
-    for Measured { batch, answered, before, after, waited_ns, cpu_ns, took_ns } in measured {
+    for one in measured {
+        let Measured { batch, answered, before, after, waited_ns, cpu_ns, took_ns } = one;
         let group = read.as_ref().ok().and_then(|read| read.groups.get(&batch.number));
         let Some(group) = group else {
             let why =
@@ -54,7 +56,7 @@ pub(super) fn evaluate(
             }
             let mut run = bare_run(settings, batch);
             run.notes.push(format!("T1 and T2 are not known: the OMS's journal cannot be read here ({why})"));
-            client_hops(&mut run, lab, batch, answered, None, &[])?;
+            client_hops(&mut run, lab, settings, one, None, &[])?;
             runs.push(run);
             continue;
         };
@@ -63,7 +65,7 @@ pub(super) fn evaluate(
         let mut run = group.run(lab.clock.calibration(), &own);
         describe(&mut run, settings, batch);
         run.figures.insert("journal_bytes_per_order".to_owned(), group.bytes as f64 / group.len() as f64);
-        client_hops(&mut run, lab, batch, answered, Some(group), &own)?;
+        client_hops(&mut run, lab, settings, one, Some(group), &own)?;
         if settings.level == AckLevel::Disk {
             without_release(&mut run);
         }
@@ -122,13 +124,14 @@ fn memory_of(run: &mut Run, batch: &Batch, before: Resident, after: Resident) {
 
 /// A run without what the journal tells.
 pub(super) fn bare_run(settings: &Settings, batch: &Batch) -> Run {
-    let mut run = Run { client: "rust".to_owned(), valid: true, ..Run::default() };
+    let mut run = Run { valid: true, ..Run::default() };
     describe(&mut run, settings, batch);
     run
 }
 
 fn describe(run: &mut Run, settings: &Settings, batch: &Batch) {
     run.target = settings.target.url().to_owned();
+    settings.client.tell(run);
     run.repeat = settings.repeat;
     run.batch = Some(group_name(&settings.target, batch).into());
     run.phase = batch.phase();
@@ -179,17 +182,33 @@ fn group_name(target: &Target, batch: &Batch) -> String {
     }
 }
 
+/// T0, first report and first report of the venue of each request. Of a client in another language the journal has T0.
+fn rows(lab: &Lab<'_>, client: &Client, batch: &Batch, group: Option<&Group>) -> Result<Vec<[u64; 3]>, LabError> {
+    let file = lab.folder().join(format!("client.{}", batch.number));
+    if matches!(client, Client::Rust) {
+        return load::<3>(&file);
+    }
+    let told = load::<2>(&file)?;
+    let mut rows: Vec<[u64; 3]> = told.into_iter().map(|[acked, accepted]| [0, acked, accepted]).collect();
+    for (number, sent) in group.into_iter().flat_map(|group| group.sent()) {
+        if let Some(row) = rows.get_mut(number as usize) {
+            row[0] = sent;
+        }
+    }
+    Ok(rows)
+}
+
 /// Adds what the client saw.
 fn client_hops(
     run: &mut Run,
     lab: &Lab<'_>,
-    batch: &Batch,
-    answered: &Answered,
+    settings: &Settings,
+    Measured { batch, answered, .. }: &Measured,
     group: Option<&Group>,
     gaps: &[Gap],
 ) -> Result<(), LabError> {
     let calibration = lab.clock.calibration();
-    let rows = load::<3>(&lab.folder().join(format!("client.{}", batch.number)))?;
+    let rows = rows(lab, &settings.client, batch, group)?;
     for (name, column) in [("order_ack", 1), ("order_round_trip", 2)] {
         let told = rows.iter().filter(|row| row[0] != 0 && row[column] != 0 && row[column] != DENIED);
         let samples = Samples(told.map(|row| (row[0], row[column])).collect());
@@ -213,7 +232,8 @@ fn client_hops(
             run.figures.remove(figure);
         }
     }
-    let (first, last) = (rows.iter().map(|row| row[0]).min(), acked.map(|row| row[1]).max());
+    let sent = rows.iter().map(|row| row[0]).filter(|sent| *sent != 0);
+    let (first, last) = (sent.min(), acked.map(|row| row[1]).max());
     let is_burst = batch.interval_ns.is_none() && batch.count >= LEAST_RATED;
     if let (true, Some((first, last))) = (is_burst, first.zip(last)) {
         let ns = calibration.ns_between(first, last).max(1) as f64;
@@ -230,6 +250,11 @@ fn told_of(run: &mut Run, batch: &Batch, answered: &Answered) {
         run.valid = false;
         let missed = answered.missed;
         run.notes.push(format!("the client was lapped and missed {missed} reports: order_round_trip lacks them"));
+    }
+    if answered.restamped > 0 {
+        run.valid = false;
+        let times = answered.restamped;
+        run.notes.push(format!("the session was full {times} times, and T0 is not the first attempt of those orders"));
     }
     if batch.interval_ns.is_some() && answered.late * 100 > batch.count {
         run.valid = false;
@@ -276,6 +301,7 @@ mod tests {
             (3, good(), Some("3 of 100 messages were lost")),
             (0, Answered { unanswered: 3, ..good() }, Some("3 orders had no answer")),
             (0, Answered { missed: 7, ..good() }, Some("missed 7 reports")),
+            (0, Answered { restamped: 2, ..good() }, Some("full 2 times")),
         ] {
             let run = told(lost, &answered);
             assert_eq!((run.valid, run.notes.len()), (words.is_none(), usize::from(words.is_some())), "{run:?}");

@@ -123,6 +123,7 @@ mod tests {
     fn every_planned_group_has_a_name_of_its_own() {
         let settings = Settings {
             target: Target::Lanes,
+            client: crate::Client::Rust,
             venue: crate::orders::VenueRoute::Lanes,
             sessions: 1,
             active: 1,

@@ -7,6 +7,7 @@ use tickpath_clock::{Priority, Wait};
 use tickpath_oms::{AckLevel, Layout};
 
 use super::login::Login;
+use crate::clients::Client;
 use crate::trade::OrderSpec;
 use tickpath_harness::{Lab, LabError};
 
@@ -70,6 +71,8 @@ pub enum Beside {
 pub struct Settings {
     /// Where the orders go in.
     pub target: Target,
+    /// Whose code sends them.
+    pub client: Client,
     /// How the orders go out.
     pub venue: VenueRoute,
     /// Sessions that are logged in.
@@ -206,5 +209,29 @@ pub(super) fn check(settings: &Settings) -> Result<(), LabError> {
     if *sessions == 0 || *sessions > MOST_SESSIONS || *active == 0 || active > sessions {
         return wrong("--sessions takes 1 to 10000, and --active 1 to as many");
     }
+    if !matches!(settings.client, Client::Rust) {
+        check_other(settings.client.name(), settings)?;
+    }
     settings.order.order().map(|_| ()).map_err(LabError::Setting)
+}
+
+/// Refuses settings that the client of this name does not have.
+pub fn check_other(name: &str, settings: &Settings) -> Result<(), LabError> {
+    let wrong = |what: &str| Err(LabError::Setting(format!("--client {name} {what}")));
+    let Settings { target, count, full, sessions, in_flight, beside, order, .. } = settings;
+    if matches!(target, Target::Lanes | Target::Running(_)) {
+        return wrong("logs on to an OMS of the bench; use --target shm+unix://, unix:// or tcp://");
+    }
+    if count.is_none() || *full {
+        return wrong("sends one group; say how many orders with --count, and leave --full out");
+    }
+    if *sessions != 1 || in_flight.is_some() || beside.is_some() {
+        return wrong(
+            "has one session, and sends whatever has no report yet; leave --sessions, --in-flight and --beside out",
+        );
+    }
+    if order.position != "default" {
+        return wrong("knows no position effect; write position=default in --order");
+    }
+    Ok(())
 }

@@ -4,15 +4,18 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tickpath_clock::{Clock, Priority};
+use tickpath_log::Writer;
 use tickpath_meter::Meters;
 use tickpath_oms::AckLevel;
 
 use super::beside::BesideRole;
-use super::client::{Answered, ClientRole, Entry};
+use super::client::{Answered, ClientRole, Entry, publish_reference};
 use super::login::Login;
+use super::others;
 use super::plan::Batch;
 use super::settings::{Settings, Target, VenueRoute};
 use super::users::{LANES_SCHEME, USER, login_at, write_users};
+use crate::clients::Client;
 use crate::trade::{BESIDE_USER, ExchangeRole, OmsRole, ServerRole};
 use tickpath_harness::evict::EvictorRole;
 use tickpath_harness::samples::{load, save};
@@ -60,6 +63,10 @@ pub(super) struct System {
     oms_role: OmsRole,
     exchange: Option<Child>,
     client: Option<Child>,
+    /// Whether it is told one word, and its settings have the group.
+    is_other: bool,
+    /// The reference price of a client that publishes none.
+    reference: Option<Writer>,
     evictor: Option<Child>,
     beside: Option<Child>,
     /// How to log in; with lanes nobody does.
@@ -118,7 +125,15 @@ impl System {
             out: lab.folder().join("client"),
         };
         let before = oms.as_ref().map(|oms| memory::of(oms.id()));
-        let client = lab.spawn(&client)?;
+        let (client, reference) = match (&settings.client, &login) {
+            (Client::Python(python), Some(login)) => {
+                let price = order.order().map_err(LabError::Setting)?.price;
+                let reference = client.market.as_ref().map(|name| publish_reference(name, &lab.clock, price));
+                let reference = reference.transpose()?;
+                (others::spawn(python, lab, settings, login, &client.thread)?, reference)
+            }
+            _ => (lab.spawn(&client)?, None),
+        };
         let connected = match (&oms, before, &login) {
             (Some(oms), Some(before), Some(_)) => connected(lab, oms.id(), before.orders_bytes, settings.sessions),
             _ => Vec::new(),
@@ -131,8 +146,20 @@ impl System {
             _ => None,
         };
         let evictor = load.evicts.then(|| lab.spawn(&EvictorRole { cpu: cpus[1] })).transpose()?;
-        let (client, folder) = (Some(client), lab.folder().to_owned());
-        Ok(Self { oms, target: target.clone(), oms_role, exchange, client, evictor, beside, login, connected, folder })
+        Ok(Self {
+            oms,
+            target: target.clone(),
+            oms_role,
+            exchange,
+            client: Some(client),
+            is_other: !matches!(settings.client, Client::Rust),
+            reference,
+            evictor,
+            beside,
+            login,
+            connected,
+            folder: lab.folder().to_owned(),
+        })
     }
 
     /// Whom to look at, and to lie to.
@@ -143,8 +170,12 @@ impl System {
 
     /// Runs one group.
     pub fn batch(&mut self, batch: &Batch) -> Result<Answered, LabError> {
+        if self.is_other {
+            return tell(self.client.as_mut(), "go", batch);
+        }
+        let words = |batch: &Batch| serde_json::to_string(batch).expect("plain data");
         let Some(evictor) = self.evictor.as_mut().filter(|_| batch.evict) else {
-            return tell(self.client.as_mut(), batch);
+            return tell(self.client.as_mut(), &words(batch), batch);
         };
         // One request at a time: walk the caches full, then wait out the rest of the pause in the client.
         let (mut all, mut rows) = (Answered::default(), Vec::new());
@@ -153,7 +184,7 @@ impl System {
             evictor.tell("evict")?;
             evictor.result::<()>(5.0)?;
             let one = Batch { first, count: 1, ..*batch };
-            let answered = tell(self.client.as_mut(), &one)?;
+            let answered = tell(self.client.as_mut(), &words(&one), &one)?;
             all.denied += answered.denied;
             all.missed += answered.missed;
             all.unanswered += answered.unanswered;
@@ -186,6 +217,7 @@ impl System {
         self.stop_client()?;
         let heard = self.beside.take().map(Child::stop::<u64>).transpose()?;
         let told = self.oms.take().map(Child::stop::<Vec<String>>).transpose()?;
+        drop(self.reference.take());
         self.exchange.take().map_or(Ok(()), Child::stop::<()>)?;
         let lanes = format!("{}.", self.oms_role.lanes);
         remove_topics(|name| name.starts_with(&lanes));
@@ -193,9 +225,10 @@ impl System {
     }
 }
 
-fn tell(client: Option<&mut Child>, batch: &Batch) -> Result<Answered, LabError> {
+/// Has the client run a group, by these words.
+fn tell(client: Option<&mut Child>, words: &str, batch: &Batch) -> Result<Answered, LabError> {
     let client = client.ok_or_else(|| LabError::Failed("the client has gone already".to_owned()))?;
-    client.tell(&serde_json::to_string(batch).expect("plain data"))?;
+    client.tell(words)?;
     client.result(batch.seconds() * 3.0 + 30.0)
 }
 

@@ -17,8 +17,9 @@ settings = json.loads(os.environ.pop("TICKPATH_SETTINGS"))
 WAIT: str = settings["thread"]["wait"]
 SLEEPS = WAIT in ("block", "adaptive")
 
-# What the OMS says by itself: all else is the venue's.
-OF_OMS = frozenset(("denied", "pending_new", "pending_cancel", "pending_replace"))
+# What the OMS says by itself of what is on its way, and of what it denies: all else is the venue's.
+PENDING = frozenset(("pending_new", "pending_cancel", "pending_replace"))
+OF_OMS = PENDING | {"denied"}
 
 # With nothing new for so long, what was on its way is there.
 QUIET_NS = 500_000_000
