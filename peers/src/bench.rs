@@ -13,7 +13,7 @@ use signal_hook::consts::signal::{SIGINT, SIGTERM};
 use signal_hook::flag;
 use tickpath_compare::{Line, in_turn, table};
 use tickpath_harness::{Lab, LabError, Progress, host, interruption};
-use tickpath_lab::pubsub::run_with;
+use tickpath_lab_bus::pubsub::run_with;
 use tickpath_result::{Comparison, ResultFile, Run, firsts};
 
 use crate::clients::{self, Java};

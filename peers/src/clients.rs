@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 use serde::Serialize;
 use tickpath_harness::{Child, Lab, LabError};
-use tickpath_lab::pubsub::{ForeignClient, PublisherRole, SubscriberRole};
+use tickpath_lab_bus::pubsub::{ForeignClient, PublisherRole, SubscriberRole};
 use tickpath_result::Run;
 
 /// The folder of the Maven project.

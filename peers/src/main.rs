@@ -32,7 +32,7 @@ use tickpath_result::ResultFile;
 use crate::bench::{BenchArgs, Ending};
 
 /// What the processes of a run do.
-const ROLES: [&[Playable]; 2] = [tickpath_harness::ROLES, tickpath_lab::ROLES];
+const ROLES: [&[Playable]; 2] = [tickpath_harness::ROLES, tickpath_lab_bus::ROLES];
 
 /// Other people's systems measured in turn with ours
 #[derive(Parser)]

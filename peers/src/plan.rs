@@ -2,7 +2,7 @@
 
 use tickpath_bus::Policy;
 use tickpath_clock::Wait;
-use tickpath_lab::pubsub::Settings;
+use tickpath_lab_bus::pubsub::Settings;
 use tickpath_result::Phase;
 
 use crate::peer::Shape;

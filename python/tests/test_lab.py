@@ -356,3 +356,73 @@ def test_both_ends_wait_as_they_are_told(command: str, monkeypatch: pytest.Monke
     by_python(monkeypatch, target="shm://", rate="max", batch="1,64", count=50_000, wait="block")
     with pytest.raises(lab.LabError, match="--client python: one subscription, at equal distances; leave --readers,"):
         lab.run("pubsub", client="python", target="shm://", phase="steady", count=1, readers=2)
+
+
+def test_a_strategy_in_python_takes_turns_with_ours(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TICKPATH_PYTHON", sys.executable)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        found = lab.run("path", client=["rust", "python"], rate=500, count=300, wait="block")
+    hops: dict[str, dict[str, int | None]] = {"rust": {}, "python": {}}
+    for row in found.rows:
+        assert (row.layout, row.params["entry"]) == ("split", "shm+unix://")
+        assert (row.sent, row.received, row.lost, row.left, row.negative or 0) == (300, 300, 0, 0, 0), row.notes
+        assert not any("session" in note or "its operator" in note for note in row.notes), row.notes
+        assert row.figures["receiver_cpu_per_message_ns"] > 0
+        if row.hop is not None:
+            hops[row.client][row.hop] = row.count
+    # The same decisions on the same ticks: an order of each that came behind a quote, and each stamp of every order.
+    assert hops["python"] == hops["rust"]
+    orders = hops["rust"]["tick_to_order"]
+    assert orders is not None and orders > 150
+    for hop in ("one_way", "service", "t0_t1", "t1_t2", "tick_to_venue", "order_ack", "order_round_trip"):
+        assert hops["python"][hop] == orders, hop
+    assert all(row.software["client"] == "tickpath" for row in found.rows if row.client == "python")
+    stages = {run["client"]: {stage["name"] for stage in run["stages"]} for run in found.raw["runs"]}
+    assert "seen_to_sent" in stages["python"] == stages["rust"]
+    # What is not valid, on a machine that others use, is set against nothing.
+    names = {comparison["name"] for comparison in found.raw["comparisons"]}
+    assert names <= {"python_log_to_rust_log_tick_to_order"}
+
+
+def test_a_strategy_in_python_hears_ticks_of_every_transport(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TICKPATH_PYTHON", sys.executable)
+    brokers = [os.environ[variable] + way for variable, way in BROKERS.values() if variable in os.environ]
+    targets = [f"file://{tmp_path}", *brokers]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        rows = lab.run("path", client="python", target=targets, rate=200, count=100, wait="block").rows
+    counts = [(row.client, row.received, row.lost) for row in rows if row.hop == "tick_to_order"]
+    assert counts == [("python", 100, 0)] * len(targets)
+    with pytest.raises(lab.LabError, match="use --layout split"):
+        lab.run("path", client="python", layout="inline", count=1)
+
+
+@pytest.mark.parametrize(
+    "targets, options",
+    [(["unix://", "shm+unix://", "tcp://"], {"count": 100, "rate": 500}), (["shm+unix://"], {"count": 2_000})],
+    ids=["paced", "burst"],
+)
+def test_orders_by_python_take_turns_with_ours(
+    command: str, monkeypatch: pytest.MonkeyPatch, targets: list[str], options: dict[str, Any]
+) -> None:
+    monkeypatch.setenv("TICKPATH_PYTHON", sys.executable)
+    clients, count, is_paced = ["rust", "python"], options["count"], "rate" in options
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        found = lab.run("orders", client=clients, target=targets, layout="split", wait="block", **options)
+    hops: dict[tuple[str, str], dict[str, int | None]] = {}
+    for row in found.rows:
+        assert (row.sent, row.received, row.lost, row.left) == (count, count, 0, 0), row.notes
+        # The usual order has a position effect, of which the package knows nothing: ours is sent without it, too.
+        assert "position=default" in row.params["order"]
+        assert row.figures["orders_denied"] == 0 and ("acked_per_s" in row.figures) != is_paced
+        assert row.client == "rust" or row.software["client"] == "tickpath"
+        if row.hop is not None:
+            hops.setdefault((row.client, row.target), {})[row.hop] = row.count
+    assert list(hops) == [(client, target) for client in clients for target in targets]
+    whole = ["t0_t1", "t1_t2", "t0_t2", "order_ack", "order_round_trip", *(["tick_to_order"] if is_paced else [])]
+    for told in hops.values():
+        assert {hop: told[hop] for hop in whole} == dict.fromkeys(whole, count)

@@ -6,7 +6,7 @@
 use tickpath_compare::{Judgement, LEAST_IN_TURN, LEVEL, Line, Measured, Pair, Verdict, judge, table, value};
 use tickpath_harness::LabError;
 use tickpath_harness::random::Random;
-use tickpath_lab::pubsub::{Settings, run};
+use tickpath_lab_bus::pubsub::{Settings, run};
 use tickpath_result::{Hop, ResultFile, Run, histogram};
 
 use crate::stage::{Finding, Stage};

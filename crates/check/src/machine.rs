@@ -5,7 +5,7 @@ use std::fmt;
 use tickpath_clock::Wait;
 use tickpath_harness::signals::Stopping;
 use tickpath_harness::{Child, LabError};
-use tickpath_lab::pubsub::{Settings, run, run_with};
+use tickpath_lab_bus::pubsub::{Settings, run, run_with};
 use tickpath_result::Run;
 
 use crate::hog::HogRole;

@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use tickpath_clock::sleep_ns;
 use tickpath_harness::LabError;
 use tickpath_harness::signals::{Stopping, kill};
-use tickpath_lab::pubsub::{Ends, run, run_with};
+use tickpath_lab_bus::pubsub::{Ends, run, run_with};
 use tickpath_result::Run;
 
 use crate::stage::{COUNT, Finding, RATE, Stage, judgeable, ms};

@@ -5,7 +5,8 @@ use std::path::Path;
 use tickpath_clock::{Priority, Wait, sleep_ns};
 use tickpath_harness::LabError;
 use tickpath_harness::signals::{Stopping, go_on, stop};
-use tickpath_lab::orders::{Ends, OrderSpec, Settings, Target, VenueRoute, run_with};
+use tickpath_lab_path::Client;
+use tickpath_lab_path::orders::{Ends, OrderSpec, Settings, Target, VenueRoute, run_with};
 use tickpath_market::ExecType;
 use tickpath_meter::Meters;
 use tickpath_oms::{AckLevel, Layout};
@@ -114,6 +115,7 @@ fn stopped_once(stage: &Stage<'_>, who: fn(&Ends) -> u32) -> Result<(Run, u64), 
 fn measure(stage: &Stage<'_>, count: u64, begin: impl FnOnce(&Ends) -> Result<(), LabError>) -> Result<Run, LabError> {
     let settings = Settings {
         target: Target::Lanes,
+        client: Client::Rust,
         venue: VenueRoute::Lanes,
         sessions: 1,
         active: 1,

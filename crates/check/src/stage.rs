@@ -3,7 +3,7 @@
 use std::cell::OnceCell;
 
 use tickpath_harness::{Lab, LabError};
-use tickpath_lab::pubsub::Settings;
+use tickpath_lab_bus::pubsub::Settings;
 use tickpath_result::ResultFile;
 use tickpath_scratch::redis::{Server, ServerSettings};
 

@@ -3,7 +3,8 @@
 use tickpath_clock::{Priority, Wait};
 use tickpath_harness::LabError;
 use tickpath_harness::arrivals::Arrivals;
-use tickpath_lab::{path, pubsub, queue};
+use tickpath_lab_bus::{pubsub, queue};
+use tickpath_lab_path::path;
 use tickpath_result::Run;
 
 use crate::messages::{broken, exactly};
@@ -21,6 +22,7 @@ pub(crate) fn dropped_ticks(stage: &Stage<'_>) -> Result<Finding, LabError> {
     dropped(stage, |url| {
         let settings = path::Settings {
             target: url.to_owned(),
+            outside: None,
             layout: Default::default(),
             wait: Wait::Block,
             cpus: stage.cpus,

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use tickpath_harness::others::in_words;
-use tickpath_lab::demo::{self, Change, Found, Settings};
+use tickpath_lab_path::demo::{self, Change, Found, Settings};
 use tickpath_report::{duration, path_picture, wrapped};
 use tickpath_result::{Comparison, Phase, ResultFile, Run};
 

@@ -13,7 +13,7 @@ use super::server::Target;
 use super::settings::LEAST_MESSAGES;
 use super::stages::{bounded, measured, unexplained};
 use tickpath_harness::LabError;
-use tickpath_lab::pubsub::{self, Settings, plan};
+use tickpath_lab_bus::pubsub::{self, Settings, plan};
 use tickpath_result::{Phase, ResultFile, Run, Stage, StageKind};
 
 /// Processes of the cold run, and about how long the reader waits from one to the next.

@@ -9,7 +9,7 @@ use super::trial::{Cores, Place, Setup, Side, Trial};
 use super::{rust, scripts};
 use tickpath_compare::value;
 use tickpath_harness::LabError;
-use tickpath_lab::pubsub;
+use tickpath_lab_bus::pubsub;
 use tickpath_result::{Counts, Phase};
 use tickpath_scratch::redis::Persistence;
 

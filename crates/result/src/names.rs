@@ -159,7 +159,7 @@ pub const FIGURES: &[(&str, &str)] = &[
     ("cpu_per_message_ns", "Processor time of both ends while messages went, divided by the messages."),
     (
         "receiver_cpu_per_message_ns",
-        "Processor time of the process that waits for messages sent at a rate (the subscriber, strategy and OMS, or the OMS), divided by those that it got.",
+        "Processor time of the process that waits for messages sent at a rate (the subscriber, strategy and OMS, the strategy alone where it logs on, or the OMS), divided by those that it got.",
     ),
     ("connect_commands", "Commands that connecting sent before the first PUBLISH."),
     ("subscribe_ns", "From the subscribe call until its confirmation."),

@@ -17,8 +17,13 @@ use crate::outcome::Outcome;
 use measure::measure;
 
 /// What the processes of all workloads do: whoever adds one adds a line here.
-pub const ROLES: [&[Playable]; 4] =
-    [tickpath_harness::ROLES, tickpath_lab::ROLES, tickpath_lab_redis::ROLES, tickpath_check::ROLES];
+pub const ROLES: [&[Playable]; 5] = [
+    tickpath_harness::ROLES,
+    tickpath_lab_bus::ROLES,
+    tickpath_lab_path::ROLES,
+    tickpath_lab_redis::ROLES,
+    tickpath_check::ROLES,
+];
 
 pub fn run(workload: &Workload) -> anyhow::Result<Outcome> {
     match workload {

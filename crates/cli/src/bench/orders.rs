@@ -7,7 +7,10 @@ use clap::Args as ClapArgs;
 use tickpath_clock::{Priority, Wait};
 use tickpath_compare::in_turn;
 use tickpath_harness::{Lab, host};
-use tickpath_lab::orders::{self, Beside, Login, MOST_SESSIONS, OrderSpec, Running, Settings, Target, VenueRoute};
+use tickpath_lab_path::Client;
+use tickpath_lab_path::orders::{
+    self, Beside, Login, MOST_SESSIONS, OrderSpec, Running, Settings, Target, VenueRoute, check_other,
+};
 use tickpath_oms::{AckLevel, Layout};
 use tickpath_result::ResultFile;
 
@@ -22,6 +25,10 @@ pub struct OrdersArgs {
     /// or the oms.toml of an OMS of yours that is running. May be repeated, and then they take turns
     #[arg(long, value_name = "URL|FILE", default_value = "shm://")]
     pub target: Vec<String>,
+    /// Whose code sends the orders: rust, or python, which is the package tickpath: one group, in one session of an OMS that is
+    /// started for it. May be a list, and then they take turns
+    #[arg(long, value_name = "CLIENT", value_delimiter = ',', default_value = Client::OURS, value_parser = Client::NAMES, conflicts_with_all = ["resume", "restart", "preset"])]
+    pub client: Vec<String>,
     /// How an OMS that is started for it reaches its venue: by lanes, or by a line over TCP
     #[arg(long, value_name = "lanes|tcp", default_value = "lanes", value_parser = venue)]
     pub venue: VenueRoute,
@@ -102,7 +109,7 @@ pub fn run(lab: &Lab<'_>, args: &OrdersArgs, result: &mut ResultFile) -> anyhow:
     if let Some(journal) = journal.as_ref().filter(|journal| journal.exists()) {
         return Err(Usage(format!("--journal {}: it exists; name a new folder", journal.display())).into());
     }
-    let mut turns = args.turns()?;
+    let mut turns = args.ready(lab, args.turns()?)?;
     if let [only] = &mut turns[..] {
         only.journal = journal;
     } else if let Some(journal) = journal {
@@ -136,8 +143,16 @@ pub fn run(lab: &Lab<'_>, args: &OrdersArgs, result: &mut ResultFile) -> anyhow:
 }
 
 impl OrdersArgs {
-    /// All runs, in their order: what is compared takes turns.
-    fn turns(&self) -> anyhow::Result<Vec<Settings>> {
+    /// The runs with their clients, which are made ready when all of them are known to be possible.
+    fn ready(&self, lab: &Lab<'_>, turns: Vec<(&str, Settings)>) -> anyhow::Result<Vec<Settings>> {
+        let clients: Vec<Client> =
+            self.client.iter().map(|name| Client::of(name, lab)).collect::<Result<_, _>>().map_err(usage)?;
+        let of = |name: &str| clients.iter().find(|client| client.name() == name).cloned().unwrap_or(Client::Rust);
+        Ok(turns.into_iter().map(|(name, turn)| Settings { client: of(name), ..turn }).collect())
+    }
+
+    /// All runs, in their order, each with the name of its client: what is compared takes turns.
+    fn turns(&self) -> anyhow::Result<Vec<(&str, Settings)>> {
         let targets: Vec<Target> = self.target.iter().map(|target| self.target(target)).collect::<Result<_, _>>()?;
         let published = self.preset.is_some();
         let layouts = if published { &vec![Layout::Split] } else { &self.layout };
@@ -150,17 +165,21 @@ impl OrdersArgs {
             );
         }
         let cpus = self.cpus.two()?;
+        let order = self.order();
+        let sides: Vec<(&str, &Target)> =
+            self.client.iter().flat_map(|client| targets.iter().map(move |target| (client.as_str(), target))).collect();
         let mut turns = Vec::new();
         for repeat in 1..=self.repeat {
             let mut round = Vec::new();
             for (&layout, &wait) in layouts.iter().flat_map(|layout| waits.iter().map(move |wait| (layout, wait))) {
                 for (&level, &beside) in self.ack.iter().flat_map(|ack| besides.iter().map(move |beside| (ack, beside)))
                 {
-                    for (&sessions, target) in
-                        self.sessions.iter().flat_map(|count| targets.iter().map(move |target| (count, target)))
+                    for (&sessions, &(client, target)) in
+                        self.sessions.iter().flat_map(|count| sides.iter().map(move |side| (count, side)))
                     {
-                        round.push(Settings {
+                        let settings = Settings {
                             target: target.clone(),
+                            client: Client::Rust,
                             venue: self.venue,
                             sessions,
                             active: self.active.map_or(sessions, |active| active.min(sessions)),
@@ -173,20 +192,35 @@ impl OrdersArgs {
                             cpus,
                             venue_cpu: self.cpus.third(),
                             priority: self.priority,
-                            order: self.order.clone(),
+                            order: order.clone(),
                             count: self.count,
                             rate: self.rate,
                             full: self.full || published,
                             journal: None,
                             repeat,
-                        });
+                        };
+                        round.push((client, settings));
                     }
                 }
             }
             turns.extend(in_turn(repeat, round));
         }
-        turns.iter().try_for_each(|turn| self.check(turn))?;
+        for (client, turn) in &turns {
+            self.check(turn)?;
+            if *client != Client::OURS {
+                check_other(client, turn).map_err(usage)?;
+            }
+        }
         Ok(turns)
+    }
+
+    /// The order. The usual one has a position effect, of which the clients of others know nothing.
+    fn order(&self) -> OrderSpec {
+        let usual = OrderSpec::default();
+        match self.order == usual && self.client.iter().any(|client| client != Client::OURS) {
+            true => OrderSpec { position: "default".to_owned(), ..usual },
+            false => self.order.clone(),
+        }
     }
 
     fn target(&self, target: &str) -> anyhow::Result<Target> {

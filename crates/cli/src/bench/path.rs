@@ -6,22 +6,32 @@ use clap::Args;
 use tickpath_clock::{Priority, Wait};
 use tickpath_compare::in_turn;
 use tickpath_harness::{Lab, host};
-use tickpath_lab::path::{self, Ticks};
+use tickpath_lab_path::Client;
+use tickpath_lab_path::path::{self, Ticks};
 use tickpath_oms::Layout;
 use tickpath_result::ResultFile;
 
 use super::measure::{compare_turns, usage};
 use crate::args::{ARRIVALS, Cpus, Output, Usage, Warm, are_targets, arrivals, bus_url, is_file, positive, seconds};
 
+/// Ticks of a run, and made-up ones a second; where a strategy in another language takes part, so many that it keeps up.
+const USUAL: (u64, f64) = (100_000, 20_000.0);
+const USUAL_OF_OTHERS: (u64, f64) = (10_000, 1_000.0);
+
 #[derive(Debug, Args)]
 pub struct PathArgs {
     /// What carries the ticks: shm://, file:///FOLDER, redis://HOST:PORT; may be repeated, and then they take turns
     #[arg(long, value_name = "URL", default_value = "shm://", value_parser = bus_url)]
     pub target: Vec<String>,
+    /// Whose strategy it is: rust, or python, which is the package tickpath. May be a list, and then they take turns. Where
+    /// another than rust takes part each is a process of its own, which logs on to its OMS over shared memory
+    #[arg(long, value_name = "CLIENT", value_delimiter = ',', default_value = Client::OURS, value_parser = Client::NAMES)]
+    pub client: Vec<String>,
     /// A recording of LOCAL_NS JSON lines, gzip or plain; ticks are made up without one
     #[arg(long, value_name = "FILE")]
     pub ticks: Option<PathBuf>,
-    /// Ticks a second; the recording's own times if not given and there is one
+    /// Ticks a second; if not given the recording's own times, or of made-up ones 20000, and 1000 where another client than
+    /// rust takes part
     #[arg(long, value_name = "R", value_parser = positive)]
     pub rate: Option<f64>,
     /// When ticks are due: steady, or poisson, as independent senders make them, from --seed; needs a rate
@@ -33,11 +43,12 @@ pub struct PathArgs {
     /// How long a run publishes at its rate, in seconds
     #[arg(long, value_name = "S", value_parser = seconds, conflicts_with = "count", requires = "rate")]
     pub duration: Option<f64>,
-    /// Ticks of a run; the recording is looped for as many
-    #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
-    pub count: u64,
-    /// Which thread does what
-    #[arg(long, value_name = "inline|split|mutex", value_delimiter = ',', default_value = "inline")]
+    /// Ticks of a run; the recording is looped for as many. If not given 100000, and 10000 where another client than rust
+    /// takes part
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
+    pub count: Option<u64>,
+    /// Which thread does what: inline if not given, and split, which is all there is, where another client than rust takes part
+    #[arg(long, value_name = "inline|split|mutex", value_delimiter = ',')]
     pub layout: Vec<Layout>,
     /// How the strategy waits for ticks
     #[arg(long, value_name = "busy|yield|block|adaptive", value_delimiter = ',', default_value = "busy")]
@@ -63,9 +74,13 @@ pub fn run(lab: &Lab<'_>, args: &PathArgs, result: &mut ResultFile) -> anyhow::R
     let cpus = args.cpus.two()?;
     is_file(&args.ticks)?;
     are_targets(&args.target)?;
+    let is_outside = args.client.iter().any(|client| client != Client::OURS);
+    let layouts = path::layouts(&args.layout, is_outside).map_err(usage)?;
+    let sides = sides(lab, args, is_outside)?;
     result.host = host::floor(lab, cpus)?;
+    let (count, rate) = if is_outside { USUAL_OF_OTHERS } else { USUAL };
     // Made-up ticks have no times worth keeping.
-    let rate = args.rate.or(args.ticks.is_none().then_some(20_000.0));
+    let rate = args.rate.or(args.ticks.is_none().then_some(rate));
     if args.arrivals != ARRIVALS[0] && rate.is_none() {
         return Err(Usage(format!(
             "--arrivals {} needs a rate, for the recording has its own times; add --rate",
@@ -74,16 +89,17 @@ pub fn run(lab: &Lab<'_>, args: &PathArgs, result: &mut ResultFile) -> anyhow::R
         .into());
     }
     let timed = args.duration.zip(rate).map(|(seconds, rate)| (seconds * rate).max(1.0) as u64);
-    let count = timed.unwrap_or(args.count);
+    let count = timed.or(args.count).unwrap_or(count);
     let arrivals = arrivals(&args.arrivals, args.seed);
     let mut turns = Vec::new();
     for repeat in 1..=args.repeat {
-        for &layout in &args.layout {
+        for &layout in &layouts {
             for wait in in_turn(repeat, args.wait.iter().copied()) {
-                for target in in_turn(repeat, &args.target) {
+                for (outside, target) in in_turn(repeat, sides.clone()) {
                     let file = args.ticks.clone();
                     turns.push(path::Settings {
-                        target: target.clone(),
+                        target,
+                        outside,
                         layout,
                         wait,
                         cpus,
@@ -103,4 +119,14 @@ pub fn run(lab: &Lab<'_>, args: &PathArgs, result: &mut ResultFile) -> anyhow::R
     }
     compare_turns(result, &["tick_to_order"]);
     Ok(())
+}
+
+/// What takes turns: each client, ready, with each target. Ours alone has its strategy in its OMS's process.
+fn sides(lab: &Lab<'_>, args: &PathArgs, is_outside: bool) -> anyhow::Result<Vec<(Option<Client>, String)>> {
+    let mut sides = Vec::new();
+    for name in &args.client {
+        let client = is_outside.then(|| Client::of(name, lab)).transpose().map_err(usage)?;
+        sides.extend(args.target.iter().map(|target| (client.clone(), target.clone())));
+    }
+    Ok(sides)
 }

@@ -10,7 +10,7 @@ use tickpath_explain as explain;
 use tickpath_harness::signals::Stopping;
 use tickpath_harness::targets::is_log;
 use tickpath_harness::{Lab, LabError, host, targets};
-use tickpath_lab::pubsub::{CLIENTS, Pair, Settings, cold, pairs, plan, round_trip, run as steady};
+use tickpath_lab_bus::pubsub::{CLIENTS, Pair, Settings, cold, pairs, plan, round_trip, run as steady};
 use tickpath_result::{Phase, ResultFile, Run, short_name};
 use tickpath_scratch::redis::{Server, ServerSettings};
 

@@ -7,7 +7,7 @@ use tickpath_bus::{Delivery, connect};
 use tickpath_clock::Wait;
 use tickpath_compare::{Line, against_first, in_turn, table};
 use tickpath_harness::{Lab, host, targets};
-use tickpath_lab::queue::{
+use tickpath_lab_bus::queue::{
     self, Alone, Client, Keys, LEAST_BYTES, Plan, PullVariant, PushVariant, RedisPy, Settings, is_list, pull_alone,
     push_alone,
 };

@@ -2,7 +2,7 @@
 
 use tickpath_compare::{Promise, Search};
 use tickpath_harness::{Lab, LabError};
-use tickpath_lab::pubsub::{Settings, run as steady};
+use tickpath_lab_bus::pubsub::{Settings, run as steady};
 use tickpath_report::figure;
 use tickpath_result::{ResultFile, Run};
 

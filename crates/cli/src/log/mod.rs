@@ -139,7 +139,7 @@ fn analyse(dir: &Path, output: &Output) -> anyhow::Result<Outcome> {
     if !dir.is_dir() {
         return Err(OpenError::NotFound(Place::folder(dir)).into());
     }
-    let runs = tickpath_lab::analyse::runs(&dir)?;
+    let runs = tickpath_lab_path::analyse::runs(&dir)?;
     let mut result = new_result("orders");
     result.host = tickpath_harness::host::facts(&tickpath_clock::HostClock::get()?);
     result.runs = runs;

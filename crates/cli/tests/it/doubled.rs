@@ -7,8 +7,8 @@ use tickpath_bus::{Event, Start, TopicConfig, connect};
 use tickpath_clock::{Priority, Wait};
 use tickpath_harness::arrivals::Arrivals;
 use tickpath_harness::{Lab, Progress};
-use tickpath_lab::path::{self, Ticks};
-use tickpath_lab::pubsub::{Settings, cold, round_trip};
+use tickpath_lab_bus::pubsub::{Settings, cold, round_trip};
+use tickpath_lab_path::path::{self, Ticks};
 use tickpath_oms::Layout;
 use tickpath_result::Run;
 use tickpath_scratch::redis::{Server, ServerSettings};
@@ -36,6 +36,7 @@ fn a_message_that_comes_twice_makes_a_run_invalid() {
     let ticks = Ticks { file: None, seed: 1, rate: Some(1_000.0), arrivals: Arrivals::Steady, speed: 1.0, count: 200 };
     let settings = path::Settings {
         target: url.clone(),
+        outside: None,
         layout: Layout::Inline,
         wait: Wait::Block,
         cpus: [0, 0],

@@ -15,6 +15,7 @@ mod history;
 mod interrupt;
 mod logs;
 mod oms;
+mod outside;
 mod own;
 mod pace;
 mod page;

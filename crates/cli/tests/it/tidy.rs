@@ -14,7 +14,7 @@ mod circles;
 const ROWS: &[(&str, &[&str])] = &[
     ("roots", &["cli", "pages", "python", "capi"]),
     ("advice", &["explain", "doctor", "check"]),
-    ("workloads", &["lab", "lab-redis"]),
+    ("workloads", &["lab-bus", "lab-path", "lab-redis"]),
     ("apparatus", &["scratch", "compare"]),
     ("harness", &["harness"]),
     ("services", &["server", "web"]),
@@ -32,7 +32,8 @@ const ADAPTERS: &[&str] = &["bus-log", "bus-redis", "bus-nats", "bus-amqp", "bus
 /// What a crate never uses although it stands below, and why.
 const NEVER: &[(&str, &[&str], &str)] = &[
     ("harness", ADAPTERS, "the harness knows no single transport"),
-    ("lab", ADAPTERS, "a workload knows no single transport"),
+    ("lab-bus", ADAPTERS, "a workload knows no single transport"),
+    ("lab-path", ADAPTERS, "a workload knows no single transport"),
     ("relay", ADAPTERS, "a relay knows no single transport"),
     ("doctor", ADAPTERS, "what is known of a server comes by the contract"),
     ("harness", &["oms", "orders", "server"], "the harness knows no workload's parts"),

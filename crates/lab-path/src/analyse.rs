@@ -1,0 +1,354 @@
+//! The tables of an order journal, from the journal alone.
+//!
+//! A request's record holds T0 and the stamp of the tick that caused it; its own stamp is T1; the next request's record
+//! holds its T2. That is the release of one that left at once; of one that was denied or kept it is when that was done,
+//! and belongs to other hops. A venue's report holds when the venue had the order; its stamp is when the OMS had the
+//! report. Orders belong to the group that the high half of their client order id tells.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+
+use tickpath_clock::{Calibration, Gap};
+use tickpath_log::{Next, Place, Reader, Registration, Start};
+use tickpath_market::{OrderId, Request};
+use tickpath_oms::OmsError;
+use tickpath_oms::journal::logs;
+use tickpath_orders::{At, Config, Core, Input, Output, Outputs, RecordKind, Stop};
+use zerocopy::FromBytes;
+
+use crate::orders::group::group_name;
+use tickpath_harness::LabError;
+use tickpath_harness::attribution::drop_attribution;
+use tickpath_harness::samples::Samples;
+use tickpath_result::{Counts, Run};
+
+/// One request's stamps, in ticks; zero if it has none.
+#[derive(Debug, Clone, Copy, Default)]
+struct Stamps {
+    /// Its number in its group: the low half of its client order id.
+    number: u32,
+    cause: u64,
+    sent: u64,
+    received: u64,
+    released: u64,
+    arrived: u64,
+    reported: u64,
+    became: Became,
+    /// It had to wait for its venue.
+    queued: bool,
+    /// By the venue, or by the risk checks.
+    rejected: bool,
+    answered: bool,
+}
+
+/// What its T2 is the end of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Became {
+    /// It went to its venue: T2 is its release.
+    #[default]
+    Released,
+    /// The OMS refused it.
+    Denied,
+    /// It waits in the OMS for its venue or its trigger, or the OMS answered it alone.
+    Kept,
+}
+
+/// The requests of one group, in the order in which they were journaled.
+#[derive(Debug, Default)]
+pub struct Group {
+    stamps: Vec<Stamps>,
+    /// Bytes of its requests and of the reports that answer them.
+    pub bytes: u64,
+}
+
+/// What a journal tells.
+#[derive(Debug)]
+pub struct Journal {
+    /// Requests by group.
+    pub groups: BTreeMap<u32, Group>,
+    /// The clock of the stamps.
+    pub calibration: Calibration,
+    /// Bytes of all frames.
+    pub bytes: u64,
+    /// New orders in it.
+    pub orders: u64,
+    /// Requests and reports in it.
+    pub inputs: u64,
+}
+
+/// Reads a journal, days that have ended included.
+pub fn read(dir: &Path) -> Result<Journal, LabError> {
+    let place = Place::folder(dir);
+    let logs = logs(&place).map_err(LabError::other)?;
+    let open = |place| Reader::open(place, Start::Oldest, Registration::Unregistered);
+    let mut log = open(logs.first().unwrap_or(&place))?;
+    let mut reading = Reading::new(log.calibration());
+    reading.log(&mut log)?;
+    for place in logs.iter().skip(1) {
+        reading.log(&mut open(place)?)?;
+    }
+    Ok(reading.journal)
+}
+
+struct Reading {
+    journal: Journal,
+    /// Where the stamps of a request lie, by the OMS's id of the request.
+    places: HashMap<u64, (u32, usize)>,
+    last: Option<(u32, usize)>,
+    /// Says again what it said then: denials are outputs, which no journal holds.
+    core: Core,
+    outputs: Outputs,
+}
+
+impl Reading {
+    fn new(calibration: Calibration) -> Self {
+        let journal = Journal { groups: BTreeMap::new(), calibration, bytes: 0, orders: 0, inputs: 0 };
+        let core = Core::new(Config { expected_orders: 0, key: 0 });
+        Self { journal, places: HashMap::new(), last: None, core, outputs: Outputs::new() }
+    }
+
+    /// Takes a log from its first record on.
+    fn log(&mut self, log: &mut Reader) -> Result<(), LabError> {
+        let (start, first) = (log.position(), log.sequence());
+        let mut before = start;
+        loop {
+            match log.next().map_err(OmsError::from).map_err(LabError::other)? {
+                Next::Message(record) => {
+                    let sequence = record.sequence;
+                    let wrong = |reason| OmsError::Record { sequence, reason };
+                    match Input::read(record.kind, record.payload).map_err(wrong).map_err(LabError::other)? {
+                        Some(input) => {
+                            let group = self.input(sequence, record.stamp, &input);
+                            let now = log.position();
+                            if let Some(group) = group.and_then(|number| self.journal.groups.get_mut(&number)) {
+                                group.bytes += now - before;
+                            }
+                        }
+                        None if sequence == first && record.kind != RecordKind::Start.code() => {
+                            return Err(LabError::other(OmsError::NoJournal));
+                        }
+                        None => self.note(record.kind, record.payload),
+                    }
+                    before = log.position();
+                }
+                Next::Gap(_) => {}
+                Next::Empty => break,
+            }
+        }
+        log.check_end().map_err(OmsError::from).map_err(LabError::other)?;
+        self.journal.bytes += log.position() - start;
+        Ok(())
+    }
+
+    /// Takes an input; gives the group that it belongs to.
+    fn input(&mut self, sequence: u64, stamp: u64, input: &Input) -> Option<u32> {
+        self.core.apply(At { sequence, stamp }, input, &mut self.outputs);
+        match input {
+            Input::Request { envelope, request } => {
+                self.released(envelope.released_before, envelope.queued_before != 0);
+                self.journal.inputs += 1;
+                self.journal.orders += u64::from(matches!(request, Request::New(_)));
+                let id = request.client_order_id().0;
+                let (group, number) = ((id >> 32) as u32, id as u32);
+                let stamps = &mut self.journal.groups.entry(group).or_default().stamps;
+                let became = became(&self.outputs);
+                let denied = became == Became::Denied;
+                stamps.push(Stamps {
+                    number,
+                    became,
+                    queued: became == Became::Kept && matches!(request, Request::New(_)),
+                    rejected: denied,
+                    answered: denied,
+                    cause: request.cause(),
+                    sent: envelope.sent,
+                    received: stamp,
+                    ..Stamps::default()
+                });
+                let place = (group, stamps.len() - 1);
+                self.places.insert(OrderId::new(self.core.epoch(), sequence).0, place);
+                self.last = Some(place);
+                Some(group)
+            }
+            Input::Report(record) => {
+                let report = &record.report;
+                self.journal.inputs += 1;
+                // The first report that answers a request tells when the venue had it.
+                let place = self.places.remove(&report.client_order_id.0)?;
+                let stamps = self.at(place)?;
+                stamps.arrived = report.venue_stamp;
+                stamps.reported = stamp;
+                stamps.rejected = report.reason != 0;
+                stamps.answered = true;
+                Some(place.0)
+            }
+            _ => None,
+        }
+    }
+
+    fn note(&mut self, kind: u8, payload: &[u8]) {
+        if kind == RecordKind::Stop.code()
+            && let Ok(stop) = Stop::read_from_bytes(payload)
+        {
+            self.released(stop.released_before, stop.queued_before != 0);
+        }
+    }
+
+    fn released(&mut self, at: u64, queued: bool) {
+        if let Some(stamps) = self.last.take().and_then(|place| self.at(place)) {
+            stamps.released = at;
+            stamps.queued |= queued;
+            if queued && stamps.became == Became::Released {
+                stamps.became = Became::Kept;
+            }
+        }
+    }
+
+    fn at(&mut self, (group, index): (u32, usize)) -> Option<&mut Stamps> {
+        self.journal.groups.get_mut(&group)?.stamps.get_mut(index)
+    }
+}
+
+/// What the core made of a request, as far as its lane took it.
+fn became(outputs: &Outputs) -> Became {
+    let any = |of: fn(&Output) -> bool| outputs.iter().any(of);
+    match () {
+        () if any(|output| matches!(output, Output::Denied { .. })) => Became::Denied,
+        () if any(|output| matches!(output, Output::Venue { .. })) => Became::Released,
+        () => Became::Kept,
+    }
+}
+
+impl Group {
+    /// Requests in it.
+    pub fn len(&self) -> usize {
+        self.stamps.len()
+    }
+
+    /// True if there is none.
+    pub fn is_empty(&self) -> bool {
+        self.stamps.is_empty()
+    }
+
+    /// The first T0.
+    pub fn first_sent(&self) -> u64 {
+        self.stamps.first().map_or(0, |s| s.sent)
+    }
+
+    /// The number of each request, and its T0.
+    pub(crate) fn sent(&self) -> impl Iterator<Item = (u32, u64)> {
+        self.stamps.iter().map(|s| (s.number, s.sent))
+    }
+
+    /// The last T2, for what comes after it.
+    pub fn last_released(&self) -> u64 {
+        self.stamps.iter().map(|s| s.released).max().unwrap_or(0)
+    }
+
+    /// Requests whose T2 is the end of this.
+    fn that(&self, became: Became) -> impl Iterator<Item = &Stamps> {
+        self.stamps.iter().filter(move |s| s.became == became)
+    }
+
+    /// From the release to the venue, and from the venue to the OMS.
+    pub(crate) fn venue_stages(&self) -> [Samples; 2] {
+        let left = self.that(Became::Released);
+        [pairs(left, |s| s.released, |s| s.arrived), pairs(self.stamps.iter(), |s| s.arrived, |s| s.reported)]
+    }
+
+    /// A run with the group's hops, figures and counts.
+    pub fn run(&self, calibration: &Calibration, gaps: &[Gap]) -> Run {
+        let mut run = Run { client: "rust".to_owned(), repeat: 1, valid: true, ..Run::default() };
+        let hop = |pairs: Samples| pairs.hop(calibration, gaps);
+        let all = || self.stamps.iter();
+        let [left, denied, kept] = [Became::Released, Became::Denied, Became::Kept];
+        let hops = [
+            ("t0_t1", pairs(all(), |s| s.sent, |s| s.received)),
+            ("t1_t2", pairs(self.that(left), |s| s.received, |s| s.released)),
+            ("t0_t2", pairs(self.that(left), |s| s.sent, |s| s.released)),
+            ("tick_to_order", pairs(self.that(left), |s| s.cause, |s| s.released)),
+            ("tick_to_venue", pairs(all(), |s| s.cause, |s| s.arrived)),
+            ("t0_t2_denied", pairs(self.that(denied), |s| s.sent, |s| s.released)),
+            ("t0_t2_kept", pairs(self.that(kept), |s| s.sent, |s| s.released)),
+            ("t0_gap", neighbours(all(), |s| s.sent)),
+            ("t1_gap", neighbours(all(), |s| s.received)),
+            ("t2_gap", neighbours(self.that(left), |s| s.released)),
+        ];
+        run.hops = hops.into_iter().filter(|(_, p)| !p.0.is_empty()).map(|(n, p)| (n.to_owned(), hop(p))).collect();
+        self.figures(&mut run, calibration);
+        run
+    }
+
+    /// What has no answer is in no hop that ends at a venue: it is told, and no run is valid that lost sight of it.
+    fn tell_unanswered(&self, run: &mut Run) {
+        let open = |became| self.that(became).filter(|s| !s.answered).count();
+        let (left, kept) = (open(Became::Released), open(Became::Kept));
+        if left > 0 {
+            run.valid = false;
+            run.notes.push(format!("{left} requests had no answer of the venue: they are in no hop that ends there"));
+        }
+        if kept > 0 {
+            run.notes.push(format!(
+                "{kept} requests wait in the OMS, or it answered them alone: they are in no hop that ends at a venue"
+            ));
+        }
+    }
+
+    fn figures(&self, run: &mut Run, calibration: &Calibration) {
+        let (Some(first), Some(last)) = (self.stamps.first(), self.stamps.last()) else { return };
+        let since = |to: u64| (to != 0).then(|| calibration.ns_between(first.sent, to) as f64);
+        let count = |of: fn(&Stamps) -> bool| self.stamps.iter().filter(|s| of(s)).count() as f64;
+        let (queued, rejected) = (count(|s| s.queued && !s.rejected), count(|s| s.rejected));
+        let figures = [
+            ("first_t0_to_last_t2_ns", since(self.last_released())),
+            ("last_order_t0_ns", since(last.sent)),
+            ("last_order_t1_ns", since(last.received)),
+            ("last_order_t2_ns", since(last.released)),
+            ("orders_sending", Some(self.len() as f64 - queued - rejected)),
+            ("orders_queued", Some(queued)),
+            ("orders_rejected", Some(rejected)),
+            ("orders_denied", Some(count(|s| s.became == Became::Denied))),
+        ];
+        run.figures.extend(figures.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))));
+        run.elapsed_ns = since(self.last_released()).map(|ns| ns.max(0.0) as u64);
+        let sent = self.len() as u64;
+        // Without an answer an order is still on its way, or waits for the line.
+        let left = count(|s| !s.answered) as u64;
+        run.counts = Counts { sent, received: sent, left, ..Counts::default() };
+    }
+}
+
+/// Both stamps of each request that has them.
+fn pairs<'a>(stamps: impl Iterator<Item = &'a Stamps>, from: fn(&Stamps) -> u64, to: fn(&Stamps) -> u64) -> Samples {
+    Samples(stamps.map(|s| (from(s), to(s))).filter(|&(from, to)| from != 0 && to != 0).collect())
+}
+
+/// A stamp of each request that has it, and of the next one.
+fn neighbours<'a>(stamps: impl Iterator<Item = &'a Stamps>, of: fn(&Stamps) -> u64) -> Samples {
+    let known: Vec<u64> = stamps.map(of).filter(|stamp| *stamp != 0).collect();
+    Samples(known.windows(2).map(|pair| (pair[0], pair[1])).collect())
+}
+
+/// Runs of all groups of a journal, as `log analyse` shows them.
+pub fn runs(dir: &Path) -> Result<Vec<Run>, LabError> {
+    let journal = read(dir)?;
+    if journal.groups.is_empty() {
+        return Err(LabError::Failed(format!(
+            "{} holds no order; it was written before the first one came",
+            dir.display()
+        )));
+    }
+    let per_order = journal.bytes as f64 / journal.orders.max(1) as f64;
+    let mut runs = Vec::new();
+    for (number, group) in &journal.groups {
+        let mut run = group.run(&journal.calibration, &[]);
+        // A journal does not tell what the host took.
+        drop_attribution(&mut run);
+        group.tell_unanswered(&mut run);
+        run.target = format!("file://{}", dir.display());
+        run.batch = Some(group_name(*number).into());
+        run.params.set("orders", group.len() as u64);
+        run.figures.insert("journal_bytes_per_order".to_owned(), per_order);
+        runs.push(run);
+    }
+    Ok(runs)
+}

@@ -1,0 +1,83 @@
+//! What a strategy of the lab decides: a limit IOC at the touch on each tick, buying and selling in turn. The strategy in
+//! Python (`python/strategy.py`) decides the same.
+
+use tickpath_bus::Message;
+use tickpath_market::{
+    AccountId, ClientOrderId, Kind, NewOrder, OrderType, Price, Quantity, Side, TimeInForce, TopOfBook,
+};
+use zerocopy::{FromBytes, IntoBytes};
+
+use crate::orders::group::PATH_GROUP;
+use crate::trade::SYMBOL;
+
+/// Each order's quantity: small beside what stands at the touch.
+pub(crate) const QUANTITY: Quantity = Quantity(100_000);
+
+/// The id of the first order; each other one has the next.
+pub(crate) const FIRST_ID: u64 = (PATH_GROUP as u64) << 32;
+
+/// A tick that was just seen.
+pub(crate) struct Tick {
+    pub stamp: u64,
+    pub seen: u64,
+    top: Option<TopOfBook>,
+}
+
+impl Tick {
+    /// A message of the topic, which was seen then.
+    #[inline(always)]
+    pub fn of(message: &Message<'_>, seen: u64) -> Self {
+        let is_top = message.kind == Kind::TopOfBook.code();
+        let top = if is_top { TopOfBook::read_from_bytes(message.payload).ok() } else { None };
+        Self { stamp: message.stamp, seen, top }
+    }
+}
+
+/// What is known of the market, and for whom it trades.
+pub(crate) struct Decision {
+    top: TopOfBook,
+    account: AccountId,
+}
+
+impl Decision {
+    /// One that knows no quote yet.
+    pub fn new(account: AccountId) -> Self {
+        Self { top: TopOfBook::default(), account }
+    }
+
+    /// For whom.
+    pub fn account(&self) -> AccountId {
+        self.account
+    }
+
+    /// The last quote, as a message has it.
+    pub fn quote(&self) -> &[u8] {
+        self.top.as_bytes()
+    }
+
+    /// The answer to a tick, order `number` from 0; none before the first quote, for there is no touch.
+    #[inline(always)]
+    pub fn on_tick(&mut self, tick: &Tick, number: u64) -> Option<NewOrder> {
+        // A recording of several instruments is traded in its first.
+        if let Some(top) = tick.top.filter(|top| top.symbol == SYMBOL) {
+            self.top = top;
+        }
+        let (side, price) =
+            if number.is_multiple_of(2) { (Side::Buy, self.top.ask) } else { (Side::Sell, self.top.bid) };
+        if price == Price::ZERO {
+            return None;
+        }
+        Some(NewOrder {
+            client_order_id: ClientOrderId(FIRST_ID | number),
+            price,
+            quantity: QUANTITY,
+            cause: tick.stamp,
+            symbol: SYMBOL,
+            account: self.account,
+            side: side.code(),
+            order_type: OrderType::Limit.code(),
+            time_in_force: TimeInForce::ImmediateOrCancel.code(),
+            ..NewOrder::default()
+        })
+    }
+}

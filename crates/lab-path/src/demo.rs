@@ -1,0 +1,455 @@
+//! `demo`: the path on this machine, beside it with one thing changed at a time, and as people write it in Python.
+
+use std::net::{TcpStream, ToSocketAddrs};
+
+use tickpath_clock::{Clock, Priority, Wait, cpus};
+use tickpath_oms::Layout;
+
+use crate::path::{self, Settings as PathSettings, Ticks};
+use crate::python_path::{self, Over};
+use tickpath_compare::{Line, in_turn, table, value};
+use tickpath_harness::arrivals::Arrivals;
+use tickpath_harness::others::{Busy, Processes};
+use tickpath_harness::rules::refuse_loss;
+use tickpath_harness::{Lab, LabError, host};
+use tickpath_result::{Counts, PERCENTILES, Phase, ResultFile, Run, median};
+use tickpath_scratch::python::Python;
+use tickpath_scratch::redis::{Server, ServerSettings, one_publish_per_process};
+use tickpath_scratch::scripts::Library;
+
+/// About how long all of it takes, in seconds.
+pub const SECONDS: u32 = 90;
+
+/// Ticks a second of the path alone, and enough of them for the 99.99th percentile.
+const PATH_RATE: f64 = 20_000.0;
+const PATH_TICKS: u64 = 100_000;
+
+/// Ticks a second that Python over a broker keeps up with too; both sides of a comparison get the same.
+pub const COMPARED_RATE: f64 = 1_000.0;
+const COMPARED_TICKS: u64 = 500;
+const TRIED_TICKS: u64 = 300;
+/// Of seven pairs each, all six intervals hold in 90 % of demos.
+const REPEATS: u32 = 7;
+
+/// Processes with one publish each: as many as a median needs.
+const PROCESSES: u64 = PERCENTILES[0].samples;
+
+/// What the ratios compare.
+const FIGURE: &str = "tick_to_order.p50_ns";
+
+/// What is told beside it where both sides wait on their own.
+const CPU: &str = "receiver_cpu_per_message_ns";
+
+/// What the demo is told.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// A recording; made-up ticks if there is none.
+    pub file: Option<std::path::PathBuf>,
+    /// What made-up ticks depend on.
+    pub seed: u64,
+    /// Generator's and system's CPU.
+    pub cpus: [usize; 2],
+    /// `HOST:PORT` of a venue to connect to.
+    pub venue: Option<String>,
+}
+
+/// What the demo found beside the result.
+#[derive(Debug, Clone, Default)]
+pub struct Found {
+    /// How to get what was not there.
+    pub missing: Vec<String>,
+    /// What was set against what; a comparison without a valid pair is not in the result.
+    pub changes: Vec<Change>,
+    /// Processes that were busy and none of the demo's.
+    pub others: Vec<Busy>,
+}
+
+/// One thing that was changed on the path, or its best form, or more than one, and what that did.
+#[derive(Debug, Clone)]
+pub struct Change {
+    /// The name of the comparison.
+    pub name: &'static str,
+    /// What was changed, in words.
+    pub what: String,
+    /// What both sides are called.
+    pub sides: [&'static str; 2],
+    /// Why it has no ratio: what else differs.
+    pub no_ratio: Option<&'static str>,
+    /// What was measured on both sides, in nanoseconds, whether the run kept the rules or not.
+    pub raw_ns: [Option<f64>; 2],
+    /// What the strategy, with its OMS, took of a processor for a tick; where both sides have no broker, which would need
+    /// one too.
+    pub cpu_ns: [Option<f64>; 2],
+}
+
+/// Runs the demo into a result file.
+pub fn run(lab: &Lab<'_>, settings: &Settings, result: &mut ResultFile, found: &mut Found) -> Result<(), LabError> {
+    // First, so that a wrong address costs nothing.
+    let connect = settings.venue.as_ref().map(|venue| connect_ns(lab, venue)).transpose()?;
+    let before = Processes::now(&lab.clock);
+    let done = measure(lab, settings, result, found);
+    found.others = Processes::now(&lab.clock).busy_since(&before, std::process::id(), &settings.cpus);
+    done?;
+    if let Some(connect) = connect {
+        share_the_way(connect, result);
+    }
+    Ok(())
+}
+
+fn measure(lab: &Lab<'_>, settings: &Settings, result: &mut ResultFile, found: &mut Found) -> Result<(), LabError> {
+    let (host, floor) = host::run(lab, &host::Settings { seconds: 1.0, cpus: settings.cpus })?;
+    result.host = host;
+    result.runs.push(floor);
+    let ours = path_settings(settings, "shm://", Wait::Busy, PATH_RATE, PATH_TICKS);
+    result.runs.push(path::run(lab, &ours)?);
+    let Some(best) = try_redis(lab, settings)? else {
+        found.missing.push(
+            "redis-server is not installed: with it the same path is run over Redis too. Install it with: \
+             apt-get install redis-server"
+                .to_owned(),
+        );
+        return Ok(());
+    };
+    let (python, ours) = (Library::RedisPy.python(lab), Library::Tickpath.python(lab));
+    let pythons = [python.as_ref().ok(), ours.as_ref().ok()];
+    let changes = changes(&best, pythons.map(|python| Some(python?.runtime.as_str())));
+    take_turns(lab, settings, result, found, changes, pythons)?;
+    found.missing.extend(ours.err().map(|why| format!("the path in Python over the log: {why}")));
+    match (python, start(lab, None)?) {
+        (Ok(python), Some(server)) => {
+            lab.step("python3 with redis-py, one publish a process", 8.0)?;
+            let times = one_publish_per_process(lab, &server, &python, PROCESSES)?;
+            result.runs.push(one_process(times));
+        }
+        (Err(why), _) => found.missing.push(format!("the same in Python: {why}")),
+        (_, None) => {}
+    }
+    Ok(())
+}
+
+fn path_settings(settings: &Settings, target: &str, wait: Wait, rate: f64, count: u64) -> PathSettings {
+    PathSettings {
+        target: target.to_owned(),
+        outside: None,
+        layout: Layout::Inline,
+        wait,
+        cpus: settings.cpus,
+        venue_cpu: None,
+        generator_wait: None,
+        priority: Priority::Normal,
+        ticks: Ticks {
+            file: settings.file.clone(),
+            seed: settings.seed,
+            rate: Some(rate),
+            arrivals: Arrivals::Steady,
+            speed: 1.0,
+            count,
+        },
+        repeat: 1,
+    }
+}
+
+/// One way to run Redis: how the strategy waits, the server's CPU, and how feed and venue wait, who may have the same.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Placed {
+    wait: Wait,
+    server_cpu: Option<usize>,
+    generator_wait: Wait,
+}
+
+impl Placed {
+    /// Each that may be the best one. A server gets a CPU of its own if there is one more than two; else a feed that
+    /// sleeps between ticks leaves it its CPU.
+    fn all([generator, system]: [usize; 2]) -> Vec<Self> {
+        let spare = cpus().into_iter().find(|cpu| ![generator, system].contains(cpu));
+        let placed = |wait, server_cpu, generator_wait| Self { wait, server_cpu, generator_wait };
+        let mut all = vec![
+            placed(Wait::Busy, Some(generator), Wait::Yield),
+            placed(Wait::Busy, Some(generator), Wait::Block),
+            placed(Wait::Yield, Some(generator), Wait::Yield),
+            placed(Wait::Block, Some(generator), Wait::Block),
+            placed(Wait::Block, Some(system), Wait::Block),
+            placed(Wait::Block, None, Wait::Block),
+        ];
+        all.extend(spare.map(|spare| placed(Wait::Busy, Some(spare), Wait::Yield)));
+        all.extend(spare.map(|spare| placed(Wait::Block, Some(spare), Wait::Block)));
+        all
+    }
+
+    fn server(self) -> String {
+        self.server_cpu.map_or("on any CPU".to_owned(), |cpu| format!("on CPU {cpu}"))
+    }
+}
+
+/// The fastest way to run Redis, of all, of those whose strategy spins and of those whose strategy sleeps.
+#[derive(Debug, Clone, Copy)]
+struct Best {
+    of_all: Placed,
+    busy: Placed,
+    block: Placed,
+}
+
+/// Tries them all, for a moment each; none if there is no Redis.
+fn try_redis(lab: &Lab<'_>, settings: &Settings) -> Result<Option<Best>, LabError> {
+    let mut tried: Vec<(Placed, bool, f64)> = Vec::new();
+    for placed in Placed::all(settings.cpus) {
+        let Some(server) = start(lab, placed.server_cpu)? else { return Ok(None) };
+        let run = over_redis(lab, settings, &server, placed, TRIED_TICKS, 1)?;
+        tried.push((placed, run.valid, value(&run, FIGURE).unwrap_or(f64::INFINITY)));
+    }
+    // One that breaks a rule here would break it in the comparison.
+    tried.sort_by(|(_, a_valid, a), (_, b_valid, b)| b_valid.cmp(a_valid).then(a.total_cmp(b)));
+    let best = |which: fn(Wait) -> bool| tried.iter().map(|(placed, ..)| *placed).find(|placed| which(placed.wait));
+    let found = (best(|_| true), best(|wait| wait == Wait::Busy), best(|wait| wait == Wait::Block));
+    let (Some(of_all), Some(busy), Some(block)) = found else { return Ok(None) };
+    Ok(Some(Best { of_all, busy, block }))
+}
+
+fn start(lab: &Lab<'_>, cpu: Option<usize>) -> Result<Option<Server>, LabError> {
+    Server::start(lab.folder(), &ServerSettings { cpu, ..ServerSettings::default() }, &lab.clock)
+}
+
+fn over_redis(
+    lab: &Lab<'_>,
+    settings: &Settings,
+    server: &Server,
+    placed: Placed,
+    count: u64,
+    repeat: u32,
+) -> Result<Run, LabError> {
+    let generator_wait = Some(placed.generator_wait);
+    let over = path_settings(settings, &server.url(), placed.wait, COMPARED_RATE, count);
+    let mut run = path::run(lab, &PathSettings { generator_wait, repeat, ..over })?;
+    about_server(&mut run, server, placed);
+    Ok(run)
+}
+
+fn about_server(run: &mut Run, server: &Server, placed: Placed) {
+    run.target = "redis://".to_owned();
+    run.software.server = Some("redis-server".to_owned());
+    run.software.server_version = Some(server.version.clone());
+    run.params.set("server_cpu", placed.server_cpu.map_or("any".to_owned(), |cpu| cpu.to_string()));
+}
+
+/// What takes turns. In Python it is over Redis, or, where that is nowhere, over the log.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Side {
+    Log { wait: Wait, generator_wait: Wait },
+    Redis(Placed),
+    Python(Option<Placed>),
+}
+
+/// What is set against what. In the first pair each side is as it is fastest; in each other one that has a ratio a
+/// single thing differs, and the rest is what suits Redis best. In Python it runs where it can, by redis-py and by the
+/// package `tickpath`: what each has for a runtime.
+fn changes(best: &Best, [redis_py, tickpath]: [Option<&str>; 2]) -> Vec<(Change, [Side; 2])> {
+    let change =
+        |name, what: String, sides| Change { name, what, sides, no_ratio: None, raw_ns: [None; 2], cpu_ns: [None; 2] };
+    let transport = |name, what: String| change(name, what, ["over Redis", "over the log"]);
+    let log = |wait, generator_wait| Side::Log { wait, generator_wait };
+    let Best { of_all, busy, block } = *best;
+    let fastest = format!(
+        "Redis in place of the log, each as it is fastest here (log: busy; Redis: {}, its server {})",
+        of_all.wait,
+        of_all.server()
+    );
+    let alike = |how, placed: Placed| format!("Redis in place of the log, both {how}, the server {}", placed.server());
+    let mut changes = vec![
+        (transport("redis_to_log_tick_to_order", fastest), [Side::Redis(of_all), log(Wait::Busy, Wait::Busy)]),
+        (
+            transport("redis_to_log_tick_to_order_busy", alike("spinning", busy)),
+            [Side::Redis(busy), log(Wait::Busy, busy.generator_wait)],
+        ),
+        (
+            transport("redis_to_log_tick_to_order_block", alike("sleeping", block)),
+            [Side::Redis(block), log(Wait::Block, block.generator_wait)],
+        ),
+        (
+            change(
+                "block_to_busy_tick_to_order_log",
+                "A strategy that sleeps in place of one that spins, over the log".to_owned(),
+                ["sleeping", "spinning"],
+            ),
+            [log(Wait::Block, block.generator_wait), log(Wait::Busy, block.generator_wait)],
+        ),
+        (
+            change(
+                "adaptive_to_busy_tick_to_order_log",
+                "A strategy that sleeps, and wakes in time at so steady a pace, in place of one that spins".to_owned(),
+                ["adaptive", "spinning"],
+            ),
+            [log(Wait::Adaptive, Wait::Busy), log(Wait::Busy, Wait::Busy)],
+        ),
+    ];
+    if redis_py.is_some() {
+        let what = "The path as people write it in Python, and ours in Rust, both over Redis, sleeping, same CPUs";
+        let name = "python_path_to_rust_path_tick_to_order";
+        let both = change(name, what.to_owned(), ["in Python", "in Rust"]);
+        let no_ratio = Some("no ratio: in Python the order is JSON, goes over Redis, and has no risk check or journal");
+        changes.push((Change { no_ratio, ..both }, [Side::Python(Some(block)), Side::Redis(block)]));
+    }
+    if redis_py.is_some() && tickpath.is_some() {
+        let what = "The same path in Python, over the log in place of Redis: one script, JSON both ways, sleeping";
+        let both = transport("python_redis_to_python_log_tick_to_order", what.to_owned());
+        let no_ratio = (redis_py != tickpath).then_some("no ratio: the two ran on different Pythons");
+        changes.push((Change { no_ratio, ..both }, [Side::Python(Some(block)), Side::Python(None)]));
+    }
+    changes
+}
+
+/// Runs every side in turn, in the other order each second time, and sets them against each other.
+fn take_turns(
+    lab: &Lab<'_>,
+    settings: &Settings,
+    result: &mut ResultFile,
+    found: &mut Found,
+    changes: Vec<(Change, [Side; 2])>,
+    pythons: [Option<&Python>; 2],
+) -> Result<(), LabError> {
+    // What each run measured, that again if the run is valid, for one that broke a rule proves nothing; and its CPU.
+    let mut sides: Vec<(Side, Vec<[Option<f64>; 3]>)> = Vec::new();
+    for side in changes.iter().flat_map(|(_, sides)| sides) {
+        if sides.iter().all(|(known, _)| known != side) {
+            sides.push((*side, Vec::new()));
+        }
+    }
+    for repeat in 1..=REPEATS {
+        for (side, measured) in in_turn(repeat, &mut sides) {
+            let run = run_side(lab, settings, *side, pythons, repeat)?;
+            let p50_ns = value(&run, FIGURE);
+            measured.push([p50_ns, p50_ns.filter(|_| run.valid), value(&run, CPU)]);
+            result.runs.push(run);
+        }
+    }
+    let of = |side: Side| sides.iter().find(|(known, _)| *known == side).map_or(&[][..], |(_, measured)| measured);
+    let middle = |side, place: usize| median(of(side).iter().filter_map(|measured| measured[place]).collect());
+    let line = |(change, [a, b]): &(Change, [Side; 2])| {
+        let pairs = of(*a).iter().zip(of(*b)).map(|([_, a, _], [_, b, _])| [*a, *b]).collect();
+        Line { no_ratio: change.no_ratio.map(str::to_owned), ..Line::new(change.name, FIGURE, pairs) }
+    };
+    result.comparisons.extend(table(changes.iter().map(line)));
+    let told = |(change, both): (Change, [Side; 2])| {
+        let waits_alone = both.iter().all(|side| matches!(side, Side::Log { .. }));
+        let cpu_ns = both.map(|side| middle(side, 2).filter(|_| waits_alone));
+        Change { raw_ns: both.map(|side| middle(side, 0)), cpu_ns, ..change }
+    };
+    found.changes = changes.into_iter().map(told).collect();
+    Ok(())
+}
+
+fn run_side(
+    lab: &Lab<'_>,
+    settings: &Settings,
+    side: Side,
+    [redis_py, tickpath]: [Option<&Python>; 2],
+    repeat: u32,
+) -> Result<Run, LabError> {
+    let server = |placed: Placed| {
+        let gone = || LabError::Failed("redis-server was there, and is not any more".to_owned());
+        start(lab, placed.server_cpu)?.ok_or_else(gone)
+    };
+    let in_python = |library, python: Option<&Python>, url: &str| {
+        let python = python.ok_or_else(|| LabError::Failed("there is no Python".to_owned()))?;
+        let over = Over { library, python, url };
+        python_path::run(lab, over, settings.cpus, COMPARED_RATE as u64, COMPARED_TICKS, repeat)
+    };
+    match side {
+        Side::Python(Some(placed)) => {
+            let server = server(placed)?;
+            let mut run = in_python(Library::RedisPy, redis_py, &server.url())?;
+            about_server(&mut run, &server, placed);
+            Ok(run)
+        }
+        Side::Python(None) => in_python(Library::Tickpath, tickpath, "shm://"),
+        Side::Redis(placed) => over_redis(lab, settings, &server(placed)?, placed, COMPARED_TICKS, repeat),
+        Side::Log { wait, generator_wait } => {
+            let over = path_settings(settings, "shm://", wait, COMPARED_RATE, COMPARED_TICKS);
+            path::run(lab, &PathSettings { generator_wait: Some(generator_wait), repeat, ..over })
+        }
+    }
+}
+
+/// One publish a process: nanoseconds of each publish call, and of each message. Too few have no median.
+fn one_process([publishes, messages]: [Vec<f64>; 2]) -> Run {
+    let received = messages.len() as u64;
+    let mut run = Run {
+        target: "redis://".to_owned(),
+        client: "redis-py".to_owned(),
+        repeat: 1,
+        phase: Phase::Cold,
+        valid: true,
+        counts: Counts { sent: PROCESSES, received, lost: PROCESSES - received, ..Counts::default() },
+        notes: vec![
+            "one publish a process through a lazy connection, to a subscriber that spins on get_message()".to_owned(),
+        ],
+        ..Run::default()
+    };
+    refuse_loss(&mut run);
+    for (name, times) in [("publish_one_process_ns", publishes), ("message_one_process_ns", messages)] {
+        let enough = times.len() as u64 >= PERCENTILES[0].samples;
+        run.figures.extend(median(times).filter(|_| enough).map(|ns| (name.to_owned(), ns)));
+    }
+    run
+}
+
+/// The venue's distance: the median of some TCP connects, in nanoseconds.
+fn connect_ns(lab: &Lab<'_>, venue: &str) -> Result<f64, LabError> {
+    lab.step("connecting to the venue", 1.0)?;
+    let failed =
+        |what: String| LabError::Setting(format!("--venue {venue}: {what}; write HOST:PORT of a server that listens"));
+    let address = venue.to_socket_addrs().map_err(|e| failed(e.to_string()))?.next();
+    let address = address.ok_or_else(|| failed("no address".to_owned()))?;
+    let mut times = Vec::new();
+    for _ in 0..5 {
+        let from = lab.clock.ticks();
+        let limit = std::time::Duration::from_secs(5);
+        TcpStream::connect_timeout(&address, limit).map_err(|e| failed(e.to_string()))?;
+        times.push(lab.clock.ns_between(from, lab.clock.ticks()) as f64);
+    }
+    Ok(median(times).unwrap_or(f64::NAN))
+}
+
+/// Each path's share of the way to the venue.
+fn share_the_way(connect: f64, result: &mut ResultFile) {
+    for run in &mut result.runs {
+        let Some(path) = run.hops.get("tick_to_venue").and_then(|hop| hop.percentiles()[0]) else { continue };
+        run.figures.insert("tcp_connect_ns".to_owned(), connect);
+        let share = 100.0 * path as f64 / (path as f64 + connect / 2.0);
+        run.figures.insert("path_share_percent".to_owned(), share);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_message_too_few_is_no_median_and_no_valid_run() {
+        let times = |count: u64| vec![5.0; count as usize];
+        let whole = one_process([times(PROCESSES), times(PROCESSES)]);
+        assert!(whole.valid && whole.figures["message_one_process_ns"] == 5.0);
+        let short = one_process([times(PROCESSES), times(PROCESSES - 1)]);
+        assert!(!short.valid && !short.figures.contains_key("message_one_process_ns"));
+        assert_eq!((short.counts.received, short.counts.lost), (19, 1));
+    }
+
+    #[test]
+    fn what_differs_in_more_than_one_thing_has_no_ratio() {
+        let placed = Placed { wait: Wait::Block, server_cpu: None, generator_wait: Wait::Block };
+        let best = Best { of_all: placed, busy: Placed { wait: Wait::Busy, ..placed }, block: placed };
+        let ratios = |pythons| {
+            let changes = changes(&best, pythons);
+            for (change, sides) in &changes {
+                let in_python = sides.iter().filter(|side| matches!(side, Side::Python(_))).count();
+                let differ = in_python == 1 || in_python == 2 && pythons[0] != pythons[1];
+                assert_eq!(change.no_ratio.is_some(), differ, "{}", change.name);
+            }
+            (changes.len(), changes.iter().filter(|(change, _)| change.no_ratio.is_none()).count())
+        };
+        let [old, new] = [Some("CPython 3.11.7"), Some("CPython 3.14.0")];
+        assert_eq!(
+            [[None, None], [old, None], [None, new], [old, old], [old, new]].map(ratios),
+            [(5, 5), (6, 5), (5, 5), (7, 6), (7, 5)]
+        );
+    }
+}

@@ -1,0 +1,131 @@
+//! `orders`: batches of orders through an OMS to a venue, in the form of the f9omstw benchmark.
+//!
+//! ```text
+//!   client process ──lane or sockets──> OMS process ──lane──> venue process
+//!   T0 before the send                  T1 seen  T2 released
+//!   generator's CPU                     system's CPU          shares the generator's
+//! ```
+//! Groups g1 … g6 are 1 to 100,000 new orders as fast as they go, d1 … d6 as many cancels, s1 … s3 new orders 1 s, 0.5 s
+//! and 0.1 s apart, and e1 … e3 the same with the system's caches walked full before each. Valid only if the OMS has a
+//! CPU of its own.
+//!
+//! | file            | what it holds                                                               |
+//! |-----------------|-----------------------------------------------------------------------------|
+//! | `login.rs`      | how a client logs in                                                        |
+//! | `users.rs`      | who may                                                                     |
+//! | `settings.rs`   | how it is run, and which settings make no run                               |
+//! | `group.rs`      | groups by number and by name                                                |
+//! | `plan.rs`       | the groups, and who sends what when                                         |
+//! | `route.rs`      | a lane or a socket                                                          |
+//! | `client.rs`     | the client's process, with one session or a thousand                        |
+//! | `others.rs`     | a client in another language                                                |
+//! | `beside.rs`     | the process of a client beside                                              |
+//! | `system.rs`     | the processes of a run                                                      |
+//! | `floor.rs`      | what one `send` costs                                                       |
+//! | `evaluation.rs` | from what all of them wrote down to runs                                    |
+//! | `day.rs`        | whole days: one that a client asks for, one behind which an OMS is killed   |
+//! | `compare.rs`    | what is set against what                                                    |
+
+mod beside;
+mod client;
+mod compare;
+mod day;
+mod evaluation;
+mod floor;
+pub(crate) mod group;
+mod login;
+mod others;
+mod plan;
+mod route;
+mod settings;
+mod system;
+mod users;
+
+pub use beside::BesideRole;
+pub use client::ClientRole;
+pub use compare::comparisons;
+pub use day::{day_seconds, restart, resume};
+pub use floor::SenderRole;
+pub use login::Login;
+pub(crate) use login::log_in;
+pub(crate) use route::{ReportKind, hear_socket, is_of_venue};
+pub use settings::{Beside, MOST_SESSIONS, Running, Settings, Target, VenueRoute, check_other};
+pub use system::Ends;
+pub(crate) use users::{LANES_SCHEME, USER, login_at, write_users};
+
+use tickpath_clock::Clock;
+
+pub use crate::trade::OrderSpec;
+use evaluation::{Measured, evaluate};
+use plan::{Batch, plan};
+use settings::check;
+use system::{Load, System};
+use tickpath_harness::samples::Samples;
+use tickpath_harness::{Around, Lab, LabError, memory};
+use tickpath_result::Run;
+
+/// Runs all groups with one target, one layout and one way to wait.
+pub fn run(lab: &Lab<'_>, settings: &Settings) -> Result<Vec<Run>, LabError> {
+    run_with(lab, settings, |_| Ok(()))
+}
+
+/// The same; `begin` is called when all is ready, and the first order is sent when it returns.
+pub fn run_with(
+    lab: &Lab<'_>,
+    settings: &Settings,
+    begin: impl FnOnce(&Ends) -> Result<(), LabError>,
+) -> Result<Vec<Run>, LabError> {
+    check(settings)?;
+    let plan = plan(settings);
+    lab.step(&settings.title(), seconds(settings))?;
+    let around = Around::begin(lab, settings.cpus)?;
+    let idle = tickpath_harness::host::idle_gaps(&lab.clock, settings.cpus[1])?;
+    let mut floor = Samples::default();
+    let mut measure_floor = || match settings.target {
+        Target::LogonLanes | Target::Unix | Target::Tcp => {
+            floor.0.extend(floor::sends(lab, settings, settings.shared_wait())?.0);
+            Ok::<_, LabError>(())
+        }
+        Target::Lanes | Target::Running(_) => Ok(()),
+    };
+    measure_floor()?;
+    let expected = plan.iter().map(|batch| batch.count as usize).sum();
+    let load = Load { expected, evicts: plan.iter().any(|batch| batch.evict), snapshot_every: 0 };
+    let mut system = System::start(lab, settings, load)?;
+    let (ends, mut measured) = (system.ends(), Vec::new());
+    begin(&ends)?;
+    for &batch in &plan {
+        let before = memory::of(ends.oms);
+        let (from, waited_ns, cpu_ns) =
+            (lab.clock.ticks(), memory::waited_ns(ends.oms), tickpath_clock::cpu_ns(ends.oms));
+        let answered = system.batch(&batch).map_err(|e| settings.may_be_open(e))?;
+        let waited_ns = memory::waited_ns(ends.oms).saturating_sub(waited_ns);
+        let cpu_ns = tickpath_clock::cpu_ns(ends.oms).saturating_sub(cpu_ns);
+        let took_ns = lab.clock.ns_between(from, lab.clock.ticks()).unsigned_abs();
+        measured.push(Measured { batch, answered, before, after: memory::of(ends.oms), waited_ns, cpu_ns, took_ns });
+    }
+    let connected = std::mem::take(&mut system.connected);
+    let (told, heard_beside) = system.stop()?;
+    measure_floor()?;
+    let mut runs = evaluate(lab, settings, &measured, &idle)?;
+    if let Some(first) = runs.first_mut() {
+        first.figures.extend(connected.into_iter().map(|(name, value)| (name.to_owned(), value)));
+        first.figures.extend(heard_beside.map(|heard| ("beside_reports".to_owned(), heard as f64)));
+    }
+    if !floor.0.is_empty() {
+        let send_ns = floor.p50_ns(lab.clock.calibration());
+        runs.iter_mut().for_each(|run| run.figures.extend([("send_ns".to_owned(), send_ns)]));
+    }
+    if let Some(last) = runs.last_mut() {
+        last.notes.extend(told);
+    }
+    around.end(lab, &mut runs)?;
+    Ok(runs)
+}
+
+/// About how long [`run`] takes.
+pub fn seconds(settings: &Settings) -> f64 {
+    /// Starting and ending the processes, and measuring what a send through a socket costs.
+    const AROUND: [f64; 2] = [3.0, 6.0];
+    AROUND[usize::from(settings.target.has_socket())] + plan(settings).iter().map(Batch::seconds).sum::<f64>()
+}

@@ -1,0 +1,159 @@
+//! What is set against what: runs that took turns and differ in one thing alone.
+
+use serde_json::Value;
+
+use crate::clients::Client;
+use tickpath_compare::{Against, Line, against_first, place, table, value as figure};
+use tickpath_result::{Comparison, Run};
+
+/// Settings that took turns, each with the hops that are compared.
+const TURNS: [(&str, &[&str]); 5] = [
+    ("client", &["tick_to_order", "order_ack", "order_round_trip"]),
+    ("target", &["t0_t2", "t1_t2", "order_round_trip"]),
+    ("sessions", &["t0_t2", "t1_t2", "order_round_trip"]),
+    ("ack", &["order_ack"]),
+    ("beside", &["t0_t2", "t1_t2", "order_round_trip"]),
+];
+
+/// The ratios of runs that differ in their client, target, sessions, ack level or the client beside them alone: of each to the one
+/// that came first. And of what an OMS does with an order to one `send`.
+pub fn comparisons(runs: &[Run]) -> Vec<Comparison> {
+    let hops = TURNS.into_iter().flat_map(|(param, hops)| hops.iter().map(move |hop| (param, hop)));
+    table(hops.flat_map(|(param, hop)| turns(runs, param, hop)).chain(over_send(runs)))
+}
+
+fn turns(runs: &[Run], param: &str, hop: &str) -> Vec<Line> {
+    let median = format!("{hop}.p50_ns");
+    let has = |run: &&Run| figure(run, &median).is_some();
+    let found = against_first(runs.iter().filter(has), |run| way(run, Some(param)), |run| value(run, param));
+    let several = found.iter().any(|one| one.way != found[0].way);
+    let line = |one: &Against<'_>| {
+        let (first, other) = (&one.first, &one.other);
+        let name = match param {
+            "client" | "target" | "beside" | "ack" => format!("{other}_to_{first}_{hop}"),
+            _ => format!("{other}_to_{first}_{param}_{hop}"),
+        };
+        one.line(&if several { format!("{name} {}", one.way) } else { name }, &median)
+    };
+    found.iter().map(line).collect()
+}
+
+fn over_send(runs: &[Run]) -> Vec<Line> {
+    const T1_T2: &str = "t1_t2.p50_ns";
+    let mut ways: Vec<(String, Vec<[Option<f64>; 2]>)> = Vec::new();
+    // In a burst most of that time is waiting for the orders before.
+    for run in runs.iter().filter(|run| run.params.0.contains_key("interval_ns")) {
+        if let Some((ours, send)) = figure(run, T1_T2).zip(figure(run, "send_ns")) {
+            place(&mut ways, way(run, None)).push([ours, send].map(|ns| run.valid.then_some(ns)));
+        }
+    }
+    let several = ways.len() > 1;
+    let name = |way: &str| if several { format!("t1_t2_to_send {way}") } else { "t1_t2_to_send".to_owned() };
+    ways.into_iter().map(|(way, pairs)| Line::new(&name(&way), T1_T2, pairs)).collect()
+}
+
+fn value(run: &Run, param: &str) -> String {
+    match param {
+        "client" => run.client.clone(),
+        "target" => run.target.split("://").next().unwrap_or_default().to_owned(),
+        "ack" => run.params.text("ack").unwrap_or_else(|| "os".to_owned()),
+        _ => run.params.0.get(param).map_or_else(String::new, word),
+    }
+}
+
+/// How a run ran, but for its repetition and one setting.
+fn way(run: &Run, except: Option<&str>) -> String {
+    let is_ours = run.client.is_empty() || run.client == Client::OURS;
+    let client = (except != Some("client") && !is_ours).then(|| run.client.clone());
+    let target = (except != Some("target")).then(|| value(run, "target"));
+    // Active sessions follow from the sessions that there are.
+    let skipped = |name: &str| Some(name) == except || name == "active" && except == Some("sessions");
+    let told = ["wait", "sessions", "active", "ack", "in_flight", "beside", "rate_per_s"];
+    let params = told.into_iter().filter(|name| !skipped(name)).filter_map(|name| {
+        let value = run.params.0.get(name)?;
+        Some(if value.is_string() { word(value) } else { format!("{name}={}", word(value)) })
+    });
+    let own = [client, target, run.layout.clone(), run.batch_text()];
+    own.into_iter().flatten().chain(params).collect::<Vec<_>>().join(" ")
+}
+
+fn word(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use tickpath_clock::Calibration;
+
+    use super::*;
+    use tickpath_harness::samples::Samples;
+
+    /// A run whose hops all take so long.
+    fn run(target: &str, sessions: u64, repeat: u32, ns: u64) -> Run {
+        let mut run = Run { target: target.to_owned(), repeat, valid: true, ..Run::default() };
+        run.params.set("sessions", sessions);
+        run.params.set("active", sessions.min(2));
+        let hop = Samples(vec![(0, ns); 100]).hop(&Calibration::nanoseconds(), &[]);
+        run.hops = ["t0_t2", "t1_t2"].map(|name| (name.to_owned(), hop.clone())).into();
+        run
+    }
+
+    fn names(runs: &[Run]) -> Vec<String> {
+        comparisons(runs).into_iter().map(|comparison| comparison.name).collect()
+    }
+
+    #[test]
+    fn what_took_turns_is_set_against_what_came_first() {
+        let runs =
+            [run("tcp://", 1, 1, 100), run("tcp://", 9, 1, 200), run("tcp://", 1, 2, 100), run("tcp://", 9, 2, 300)];
+        let found = comparisons(&runs);
+        assert_eq!(names(&runs), ["9_to_1_sessions_t0_t2", "9_to_1_sessions_t1_t2"]);
+        let ratio = |of: Option<f64>| of.map(|ratio| ratio.round());
+        assert_eq!((ratio(found[0].low), ratio(found[0].high)), (Some(2.0), Some(3.0)));
+    }
+
+    #[test]
+    fn runs_that_differ_in_two_things_are_not_compared() {
+        let all = [run("unix://", 1, 1, 1), run("tcp://", 1, 1, 1), run("unix://", 9, 1, 1), run("tcp://", 9, 1, 1)];
+        let told = names(&all);
+        assert_eq!(told.len(), 8, "two hops, two targets by sessions and two sessions by targets: {told:?}");
+        assert!(told.contains(&"tcp_to_unix_t0_t2 sessions=9 active=2".to_owned()), "{told:?}");
+        assert_eq!(names(&[all[0].clone(), all[3].clone()]), Vec::<String>::new());
+    }
+
+    #[test]
+    fn clients_are_compared_on_each_target_and_targets_with_each_client() {
+        let by = |client: &str, target, ns| Run { client: client.to_owned(), ..run(target, 1, 1, ns) };
+        let mut all =
+            [by("rust", "unix://", 1), by("python", "unix://", 2), by("rust", "tcp://", 3), by("python", "tcp://", 4)];
+        for run in &mut all {
+            run.hops.insert("order_ack".to_owned(), run.hops["t0_t2"].clone());
+        }
+        let told = names(&all);
+        for name in [
+            "python_to_rust_order_ack unix sessions=1 active=1",
+            "python_to_rust_order_ack tcp sessions=1 active=1",
+            "tcp_to_unix_t0_t2 sessions=1 active=1",
+            "tcp_to_unix_t0_t2 python sessions=1 active=1",
+        ] {
+            assert!(told.contains(&name.to_owned()), "{name}: {told:?}");
+        }
+        assert_eq!(told.len(), 6, "one hop of two clients by targets, two of two targets by clients: {told:?}");
+    }
+
+    #[test]
+    fn what_is_not_valid_is_not_compared() {
+        let bad = Run { valid: false, ..run("tcp://", 1, 1, 1) };
+        assert_eq!(names(&[run("unix://", 1, 1, 1), bad]), Vec::<String>::new());
+    }
+
+    #[test]
+    fn only_orders_that_have_a_pace_are_set_against_a_send() {
+        let mut run = run("tcp://", 1, 1, 300);
+        run.figures.insert("send_ns".to_owned(), 100.0);
+        assert_eq!(names(&[run.clone()]), Vec::<String>::new());
+        run.params.set("interval_ns", 1_000_000);
+        let found = comparisons(&[run]);
+        assert_eq!((found[0].name.as_str(), found[0].ratio.map(f64::round)), ("t1_t2_to_send", Some(3.0)));
+    }
+}

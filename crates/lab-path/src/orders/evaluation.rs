@@ -1,0 +1,311 @@
+//! From what the journal, the client and the OMS have written down to runs.
+
+use tickpath_clock::{Clock, Gap, Wait};
+use tickpath_oms::AckLevel;
+
+use super::client::{Answered, DENIED};
+use super::plan::Batch;
+use super::settings::{Settings, Target, VenueRoute};
+use crate::analyse::{self, Group};
+use crate::clients::Client;
+use tickpath_harness::attribution::{drop_attribution, tell_standstills, void_attribution, within};
+use tickpath_harness::memory::{self, Resident};
+use tickpath_harness::rules::{refuse_loss, refuse_starved, tell_receiver_cpu};
+use tickpath_harness::samples::{Samples, load, load_gaps};
+use tickpath_harness::{Lab, LabError};
+use tickpath_result::{Counts, Run};
+
+/// A burst of fewer orders than this has no rate.
+const LEAST_RATED: u64 = 100;
+
+/// One group, when it has run.
+pub(super) struct Measured {
+    pub batch: Batch,
+    pub answered: Answered,
+    pub before: Resident,
+    pub after: Resident,
+    /// How long the core's thread waited for its CPU meanwhile, what the OMS used of CPUs, and how long that was.
+    pub waited_ns: u64,
+    pub cpu_ns: u64,
+    pub took_ns: u64,
+}
+
+/// Makes runs of what the journal, the client and the OMS have written down.
+pub(super) fn evaluate(
+    lab: &Lab<'_>,
+    settings: &Settings,
+    measured: &[Measured],
+    idle: &[Gap],
+) -> Result<Vec<Run>, LabError> {
+    let is_ours = !matches!(settings.target, Target::Running(_));
+    let gaps = if is_ours { load_gaps(&lab.folder().join("oms.gaps"))? } else { Vec::new() };
+    let journal = settings.journal_in(lab);
+    let read = match analyse::read(&journal) {
+        Err(e) if is_ours => return Err(e),
+        read => read,
+    };
+    let mut runs = Vec::new();
+    for one in measured {
+        let Measured { batch, answered, before, after, waited_ns, cpu_ns, took_ns } = one;
+        let group = read.as_ref().ok().and_then(|read| read.groups.get(&batch.number));
+        let Some(group) = group else {
+            let why =
+                read.as_ref().err().map_or_else(|| "it holds nothing of this run".to_owned(), LabError::to_string);
+            if is_ours {
+                return Err(LabError::Failed(format!("the journal holds nothing of {}", batch.name())));
+            }
+            let mut run = bare_run(settings, batch);
+            run.notes.push(format!("T1 and T2 are not known: the OMS's journal cannot be read here ({why})"));
+            client_hops(&mut run, lab, settings, one, None, &[])?;
+            runs.push(run);
+            continue;
+        };
+        let window = (group.first_sent(), answered.last_report.max(group.last_released()));
+        let own = within(&gaps, window.0, window.1);
+        let mut run = group.run(lab.clock.calibration(), &own);
+        describe(&mut run, settings, batch);
+        run.figures.insert("journal_bytes_per_order".to_owned(), group.bytes as f64 / group.len() as f64);
+        client_hops(&mut run, lab, settings, one, Some(group), &own)?;
+        if settings.level == AckLevel::Disk {
+            without_release(&mut run);
+        }
+        if is_ours {
+            memory_of(&mut run, batch, *before, *after);
+        }
+        // In the moment of a burst there is no waiting.
+        if batch.interval_ns.is_some() {
+            tell_receiver_cpu(&mut run, *cpu_ns);
+        }
+        let lasted_ns = lab.clock.ns_between(window.0, window.1);
+        // The evictor's walks would pass for the host's gaps; those of another's OMS are not known, nor those of one
+        // that does not spin.
+        let has_own_cpu = is_ours && settings.wait == Wait::Busy && !batch.evict;
+        match has_own_cpu {
+            true => void_attribution(&mut run, idle, &own, lasted_ns as f64 / 1e9),
+            false => drop_attribution(&mut run),
+        }
+        tell_standstills(&mut run, "OMS", &own, lasted_ns.unsigned_abs(), lab.clock.calibration());
+        // A thread that finds orders right after it has waited shows no gap; the kernel counts that. What the kernel
+        // itself does for a disk, or meanwhile in the moment of a burst, is no neighbour.
+        if has_own_cpu && batch.interval_ns.is_some() && settings.level == AckLevel::Os {
+            refuse_starved(&mut run, "OMS", *waited_ns, *took_ns);
+        }
+        runs.push(run);
+    }
+    if let Some(last) = runs.last_mut().filter(|_| is_ours) {
+        let expected = measured.iter().map(|measured| measured.batch.count as usize).sum();
+        last.figures.insert("replay_inputs_per_s".to_owned(), replay_rate(lab, &journal, expected)?);
+    }
+    if is_ours && settings.journal.is_none() {
+        let _ = std::fs::remove_dir_all(&journal);
+    }
+    Ok(runs)
+}
+
+/// T2 is stamped before the disk has an order: it is not when that left, and each had to wait.
+fn without_release(run: &mut Run) {
+    for hop in ["t1_t2", "t0_t2", "t2_gap", "tick_to_order", "t0_t2_denied", "t0_t2_kept"] {
+        run.hops.remove(hop);
+    }
+    let of_release = ["first_t0_to_last_t2_ns", "last_order_t2_ns", "last_t2_to_last_report_ns"];
+    for figure in of_release.into_iter().chain(["orders_sending", "orders_queued"]) {
+        run.figures.remove(figure);
+    }
+}
+
+fn memory_of(run: &mut Run, batch: &Batch, before: Resident, after: Resident) {
+    run.memory = Some(memory::between(before, after));
+    let growth = after.orders_bytes.saturating_sub(before.orders_bytes) as f64;
+    // Memory comes in pages: a few orders would be charged with a whole one.
+    if batch.cancels.is_none() && batch.count >= 100_000 {
+        run.figures.insert("bytes_per_order".to_owned(), growth / batch.count as f64);
+    }
+}
+
+/// A run without what the journal tells.
+pub(super) fn bare_run(settings: &Settings, batch: &Batch) -> Run {
+    let mut run = Run { valid: true, ..Run::default() };
+    describe(&mut run, settings, batch);
+    run
+}
+
+fn describe(run: &mut Run, settings: &Settings, batch: &Batch) {
+    run.target = settings.target.url().to_owned();
+    settings.client.tell(run);
+    run.repeat = settings.repeat;
+    run.batch = Some(group_name(&settings.target, batch).into());
+    run.phase = batch.phase();
+    run.params.set("orders", batch.count);
+    run.params.set("cpus", settings.cpus.to_vec());
+    run.params.set("order", settings.order.to_string());
+    if let Target::Running(running) = &settings.target {
+        // What it is like inside it alone knows.
+        run.params.set("oms", running.name.as_str());
+    } else {
+        run.layout = Some(settings.layout.to_string());
+        run.params.set("wait", settings.wait.name());
+        run.params.set("priority", settings.priority.to_string());
+        if settings.venue == VenueRoute::Tcp {
+            run.params.set("venue", "tcp");
+        }
+        run.params.set("caches", if batch.evict { "evicted" } else { "warm" });
+    }
+    if settings.target.has_socket() {
+        run.params.set("sessions", u64::from(settings.sessions));
+        run.params.set("active", u64::from(settings.active));
+    }
+    if settings.level == AckLevel::Disk {
+        run.params.set("ack", "disk");
+    }
+    if let Some(most) = batch.in_flight {
+        run.params.set("in_flight", u64::from(most));
+    }
+    if let Some(beside) = settings.beside {
+        run.params.set("beside", beside.name());
+        run.params.set("day_orders", settings.day);
+    }
+    if let Some(ns) = batch.interval_ns {
+        run.params.set("interval_ns", ns);
+        // Walking the caches full comes on top of the pause.
+        if !batch.evict {
+            run.params.set("rate_per_s", 1e9 / ns as f64);
+        }
+    }
+}
+
+/// Groups of somebody's own OMS have the numbers of their moment.
+fn group_name(target: &Target, batch: &Batch) -> String {
+    match (target, batch.cancels) {
+        (Target::Running(_), Some(_)) => "cancels".to_owned(),
+        (Target::Running(_), None) => "orders".to_owned(),
+        _ => batch.name(),
+    }
+}
+
+/// T0, first report and first report of the venue of each request. Of a client in another language the journal has T0.
+fn rows(lab: &Lab<'_>, client: &Client, batch: &Batch, group: Option<&Group>) -> Result<Vec<[u64; 3]>, LabError> {
+    let file = lab.folder().join(format!("client.{}", batch.number));
+    if matches!(client, Client::Rust) {
+        return load::<3>(&file);
+    }
+    let told = load::<2>(&file)?;
+    let mut rows: Vec<[u64; 3]> = told.into_iter().map(|[acked, accepted]| [0, acked, accepted]).collect();
+    for (number, sent) in group.into_iter().flat_map(|group| group.sent()) {
+        if let Some(row) = rows.get_mut(number as usize) {
+            row[0] = sent;
+        }
+    }
+    Ok(rows)
+}
+
+/// Adds what the client saw.
+fn client_hops(
+    run: &mut Run,
+    lab: &Lab<'_>,
+    settings: &Settings,
+    Measured { batch, answered, .. }: &Measured,
+    group: Option<&Group>,
+    gaps: &[Gap],
+) -> Result<(), LabError> {
+    let calibration = lab.clock.calibration();
+    let rows = rows(lab, &settings.client, batch, group)?;
+    for (name, column) in [("order_ack", 1), ("order_round_trip", 2)] {
+        let told = rows.iter().filter(|row| row[0] != 0 && row[column] != 0 && row[column] != DENIED);
+        let samples = Samples(told.map(|row| (row[0], row[column])).collect());
+        if !samples.0.is_empty() {
+            run.hops.insert(name.to_owned(), samples.hop(calibration, gaps));
+        }
+    }
+    let acked = rows.iter().filter(|row| row[1] != 0);
+    let received = match group {
+        Some(group) => group.len() as u64,
+        None => acked.clone().count() as u64,
+    };
+    run.counts = Counts { sent: batch.count, received, lost: batch.count.saturating_sub(received), ..run.counts };
+    if let Some(group) = group {
+        let after = calibration.ns_between(group.last_released(), answered.last_report).max(0);
+        run.figures.insert("last_t2_to_last_report_ns".to_owned(), after as f64);
+    }
+    if !run.figures.contains_key("last_order_t2_ns") {
+        // The journal of an OMS that runs tells the T2 of its last request with the next one.
+        for figure in ["first_t0_to_last_t2_ns", "last_t2_to_last_report_ns"] {
+            run.figures.remove(figure);
+        }
+    }
+    let sent = rows.iter().map(|row| row[0]).filter(|sent| *sent != 0);
+    let (first, last) = (sent.min(), acked.map(|row| row[1]).max());
+    let is_burst = batch.interval_ns.is_none() && batch.count >= LEAST_RATED;
+    if let (true, Some((first, last))) = (is_burst, first.zip(last)) {
+        let ns = calibration.ns_between(first, last).max(1) as f64;
+        run.figures.insert("acked_per_s".to_owned(), received as f64 * 1e9 / ns);
+    }
+    told_of(run, batch, answered);
+    Ok(())
+}
+
+/// Says what was not as it should be.
+fn told_of(run: &mut Run, batch: &Batch, answered: &Answered) {
+    refuse_loss(run);
+    if answered.missed > 0 {
+        run.valid = false;
+        let missed = answered.missed;
+        run.notes.push(format!("the client was lapped and missed {missed} reports: order_round_trip lacks them"));
+    }
+    if answered.restamped > 0 {
+        run.valid = false;
+        let times = answered.restamped;
+        run.notes.push(format!("the session was full {times} times, and T0 is not the first attempt of those orders"));
+    }
+    if batch.interval_ns.is_some() && answered.late * 100 > batch.count {
+        run.valid = false;
+        let late_us = batch.late_ns() / 1_000;
+        run.notes.push(format!("{} of {} orders went out more than {late_us} µs late", answered.late, batch.count));
+    }
+    if answered.denied > 0 {
+        run.notes.push(format!("{} orders were denied by the risk checks", answered.denied));
+    }
+    if answered.unanswered > 0 {
+        run.valid = false;
+        run.notes.push(format!("{} orders had no answer of the venue in time", answered.unanswered));
+    }
+}
+
+/// How fast a restart replays this journal.
+fn replay_rate(lab: &Lab<'_>, journal: &std::path::Path, expected: usize) -> Result<f64, LabError> {
+    let place = tickpath_log::Place::folder(journal);
+    let mut core = tickpath_orders::Core::new(tickpath_orders::Config { expected_orders: expected, key: 0 });
+    let from = lab.clock.ticks();
+    let replayed = tickpath_oms::journal::replay(&place, &mut core, |_, _| {}).map_err(LabError::other)?;
+    let ns = lab.clock.ns_between(from, lab.clock.ticks());
+    Ok(replayed.inputs as f64 * 1e9 / ns as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(lost: u64, answered: &Answered) -> Run {
+        let mut run = Run { valid: true, ..Run::default() };
+        (run.counts.sent, run.counts.lost) = (100, lost);
+        told_of(&mut run, &Batch { interval_ns: Some(1_000_000), ..Batch::burst(40, 100) }, answered);
+        run
+    }
+
+    #[test]
+    fn a_run_says_what_was_not_as_it_should_be_and_is_not_valid() {
+        let good = Answered::default;
+        for (lost, answered, words) in [
+            (0, good(), None),
+            (0, Answered { late: 1, ..good() }, None),
+            (0, Answered { late: 2, ..good() }, Some("2 of 100 orders went out more than 1000 µs late")),
+            (3, good(), Some("3 of 100 messages were lost")),
+            (0, Answered { unanswered: 3, ..good() }, Some("3 orders had no answer")),
+            (0, Answered { missed: 7, ..good() }, Some("missed 7 reports")),
+            (0, Answered { restamped: 2, ..good() }, Some("full 2 times")),
+        ] {
+            let run = told(lost, &answered);
+            assert_eq!((run.valid, run.notes.len()), (words.is_none(), usize::from(words.is_some())), "{run:?}");
+            assert!(words.is_none_or(|words| run.notes[0].contains(words)), "{words:?}: {:?}", run.notes);
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! A client in another language, which speaks as `docs/clients.md` says: what it is told.
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+use tickpath_clock::Clock;
+use tickpath_market::NewOrder;
+
+use super::login::Login;
+use super::plan::plan;
+use super::settings::Settings;
+use crate::clients::spawn_script;
+use tickpath_harness::{Child, Lab, LabError, Thread};
+use tickpath_scratch::python::Python;
+
+/// The client in Python.
+const SCRIPT: (&str, &str) = ("bench_orders.py", include_str!("../python/bench_orders.py"));
+
+/// What it is told.
+#[derive(Debug, Serialize)]
+struct Told<'a> {
+    login: &'a Login,
+    symbol: u32,
+    account: u32,
+    side: u8,
+    /// As the quantity, in units of 10⁻⁸.
+    price: i64,
+    quantity: i64,
+    time_in_force: &'a str,
+    /// The id of its first order; each other one has the next.
+    first_id: u64,
+    count: u64,
+    /// From the intended time of an order to that of the next one; as fast as they go if there is none.
+    interval_ticks: Option<u64>,
+    /// Later than this a paced order is late.
+    late_ticks: u64,
+    thread: &'a Thread,
+    out: PathBuf,
+}
+
+/// Starts it; it has logged in then. The word `go` has it send its group.
+pub(super) fn spawn(
+    python: &Python,
+    lab: &Lab<'_>,
+    settings: &Settings,
+    login: &Login,
+    thread: &Thread,
+) -> Result<Child, LabError> {
+    let NewOrder { price, quantity, account, side, .. } = settings.order.order().map_err(LabError::Setting)?;
+    let batch = plan(settings)[0];
+    let ticks = |ns| lab.clock.calibration().ticks_of_ns(ns);
+    let told = Told {
+        login,
+        symbol: settings.target.symbol(),
+        account: account.0,
+        side,
+        price: price.0,
+        quantity: quantity.0,
+        // A day goes by two names.
+        time_in_force: if settings.order.tif == "rod" { "day" } else { settings.order.tif.as_str() },
+        first_id: u64::from(batch.number) << 32,
+        count: batch.count,
+        interval_ticks: batch.interval_ns.map(ticks),
+        late_ticks: ticks(batch.late_ns()),
+        thread,
+        out: lab.folder().join(format!("client.{}", batch.number)),
+    };
+    spawn_script(python, lab, "client", SCRIPT, &told)
+}

@@ -1,0 +1,150 @@
+//! The groups of a run, and who sends what of them when.
+
+use serde::{Deserialize, Serialize};
+
+use super::group::group_name;
+use super::settings::{Settings, Target};
+use tickpath_result::Phase;
+
+/// Sizes of the groups g1 … g6 and d1 … d6.
+const SIZES: [u64; 6] = [1, 10, 100, 1_000, 10_000, 100_000];
+
+/// Pauses of the slow runs, in nanoseconds.
+const PAUSES: [u64; 3] = [1_000_000_000, 500_000_000, 100_000_000];
+
+/// Orders of a memory step.
+const STEP: u64 = 1_000_000;
+
+/// Requests of a burst that leave one session together, and then the next one's.
+const STRIDE: u64 = 32;
+
+/// A paced request may be late by its interval, and by so much where that is shorter.
+const LATE_NS: u64 = 10_000;
+
+/// One group of requests.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Batch {
+    /// Its number: the high half of its client order ids.
+    pub number: u32,
+    pub count: u64,
+    /// Nanoseconds between two.
+    pub interval_ns: Option<u64>,
+    /// Cancels the orders of this group instead of sending new ones.
+    pub cancels: Option<u32>,
+    /// The system's caches are walked full before each request.
+    pub evict: bool,
+    /// Number of the first request in its group.
+    pub first: u64,
+    /// Requests in a row that one session sends.
+    pub stride: u64,
+    /// Requests of a session without a report, at most.
+    pub in_flight: Option<u32>,
+}
+
+impl Batch {
+    pub fn burst(number: u32, count: u64) -> Self {
+        Self { number, count, stride: STRIDE, ..Self::default() }
+    }
+
+    pub fn name(&self) -> String {
+        group_name(self.number)
+    }
+
+    /// A paced request that goes out later than this is late, in nanoseconds.
+    pub fn late_ns(&self) -> u64 {
+        self.interval_ns.unwrap_or(0).max(LATE_NS)
+    }
+
+    /// The first order of a new system, orders one by one, or orders in a row.
+    pub fn phase(&self) -> Phase {
+        match self.number {
+            1 => Phase::Cold,
+            21..=33 => Phase::Idle,
+            _ => Phase::Steady,
+        }
+    }
+
+    pub fn seconds(&self) -> f64 {
+        self.interval_ns.map_or(self.count as f64 * 2e-6, |ns| self.count as f64 * ns as f64 / 1e9)
+    }
+}
+
+/// The groups that these settings ask for.
+pub(super) fn plan(settings: &Settings) -> Vec<Batch> {
+    let Some(count) = settings.count else { return whole_plan(settings.full) };
+    let burst = SIZES.iter().position(|&size| size == count).map_or(41, |i| i as u32 + 1);
+    let number = match (&settings.target, settings.rate) {
+        // An id of a user's OMS is used once a day.
+        (Target::Running(_), _) => (tickpath_clock::utc_ns() / 1_000_000_000) as u32,
+        (_, Some(_)) => 40,
+        (_, None) => burst,
+    };
+    let interval_ns = settings.rate.map(|rate| (1e9 / rate) as u64);
+    let mut alone = Batch { interval_ns, in_flight: settings.in_flight, ..Batch::burst(number, count) };
+    if interval_ns.is_some() || settings.in_flight.is_some() {
+        alone.stride = 1;
+    }
+    match settings.target {
+        // What was sent there and is still open is taken back.
+        Target::Running(_) => vec![alone, Batch { number: number + 1, cancels: Some(number), ..alone }],
+        _ => vec![alone],
+    }
+}
+
+fn whole_plan(full: bool) -> Vec<Batch> {
+    let mut plan: Vec<Batch> = (1..).zip(SIZES).map(|(number, count)| Batch::burst(number, count)).collect();
+    plan.extend((1..).zip(SIZES).map(|(g, count)| Batch { cancels: Some(g), ..Batch::burst(10 + g, count) }));
+    let slow = if full { 60 } else { 10 };
+    for (base, evict) in [(20u32, false), (30, true)] {
+        let run =
+            |(i, ns): (u32, u64)| Batch { interval_ns: Some(ns), evict, stride: 1, ..Batch::burst(base + i, slow) };
+        plan.extend((1..).zip(PAUSES).map(run));
+    }
+    plan.extend((1..=if full { 5 } else { 1 }).map(|step| Batch::burst(50 + step, STEP)));
+    plan
+}
+
+#[cfg(test)]
+mod tests {
+    use tickpath_clock::{Priority, Wait};
+    use tickpath_oms::{AckLevel, Layout};
+
+    use super::*;
+    use crate::orders::OrderSpec;
+
+    #[test]
+    fn a_paced_request_may_be_late_by_its_interval_and_by_ten_microseconds_at_least() {
+        for (interval_ns, late_ns) in [(Some(1_000_000), 1_000_000), (Some(2_000), 10_000), (None, 10_000)] {
+            assert_eq!(Batch { interval_ns, ..Batch::burst(40, 1) }.late_ns(), late_ns, "{interval_ns:?}");
+        }
+    }
+
+    #[test]
+    fn every_planned_group_has_a_name_of_its_own() {
+        let settings = Settings {
+            target: Target::Lanes,
+            client: crate::Client::Rust,
+            venue: crate::orders::VenueRoute::Lanes,
+            sessions: 1,
+            active: 1,
+            in_flight: None,
+            level: AckLevel::Os,
+            beside: None,
+            day: 1,
+            layout: Layout::Inline,
+            wait: Wait::Busy,
+            cpus: [0, 1],
+            venue_cpu: None,
+            priority: Priority::Normal,
+            order: OrderSpec::default(),
+            count: None,
+            rate: None,
+            full: true,
+            journal: None,
+            repeat: 1,
+        };
+        let names: std::collections::BTreeSet<_> = plan(&settings).iter().map(|b| group_name(b.number)).collect();
+        assert_eq!(names.len(), plan(&settings).len());
+        assert!(["g1", "g6", "d1", "d6", "s1", "s3", "e1", "m5"].iter().all(|name| names.contains(*name)));
+    }
+}

@@ -1,0 +1,154 @@
+//! The route that a session's requests take to the OMS, and its reports back: a pair of lanes, or a socket.
+
+use tickpath_client::{Client, Event, SendError};
+use tickpath_clock::Calibration;
+use tickpath_log::{Next, PublishError};
+use tickpath_market::{ClientOrderId, ExecType, ExecutionReport, Kind, OrderDenied, Request};
+use tickpath_oms::SessionLanes;
+use zerocopy::FromBytes;
+
+use crate::trade::lanes;
+use tickpath_harness::LabError;
+
+/// One session's route.
+pub(super) enum Route {
+    Lanes(Box<SessionLanes>),
+    Socket(Box<Client>),
+}
+
+/// What a report tells its client.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ReportKind {
+    Pending,
+    OfVenue,
+    Denied,
+}
+
+impl Route {
+    /// Joins the lanes of session 0. The OMS has made them.
+    pub fn lanes(
+        name: &str,
+        request_bytes: usize,
+        report_bytes: usize,
+        calibration: &Calibration,
+    ) -> Result<Self, LabError> {
+        let joined = lanes(name, 1, request_bytes, report_bytes).join_session(0, calibration)?;
+        Ok(Self::Lanes(Box::new(joined)))
+    }
+
+    /// True if looking for reports is a call to the kernel.
+    pub fn is_socket(&self) -> bool {
+        matches!(self, Self::Socket(_))
+    }
+
+    /// Hands a request over that is first tried at `sent`; false if there is no room for it now. What may wait leaves with
+    /// the next [`Self::flush`].
+    pub fn send(&mut self, sent: u64, request: &Request, may_wait: bool) -> Result<bool, LabError> {
+        match self {
+            Self::Lanes(lanes) => match lanes.requests.publish(sent, request.kind().code(), request.as_bytes()) {
+                Ok(_) => Ok(true),
+                Err(PublishError::Full) => Ok(false),
+                Err(e) => Err(LabError::Failed(format!("the OMS's lane: {e}"))),
+            },
+            Self::Socket(client) => {
+                let given = if may_wait { client.gather(request, sent) } else { client.send_at(request, sent) };
+                match given {
+                    Ok(_) => Ok(true),
+                    // Why a connection is gone is told by the next look at the reports.
+                    Err(SendError::Full(_) | SendError::Disconnected(_)) => Ok(false),
+                    Err(e) => Err(LabError::Failed(e.to_string())),
+                }
+            }
+        }
+    }
+
+    /// Lets what waits leave.
+    pub fn flush(&mut self) {
+        if let Self::Socket(client) = self {
+            client.flush();
+        }
+    }
+
+    /// Takes reports: from a lane up to `limit`, from a socket those of one read. Gives how many came, and how many will
+    /// never come.
+    pub fn hear(
+        &mut self,
+        limit: usize,
+        mut take: impl FnMut(ClientOrderId, ReportKind),
+    ) -> Result<(usize, u64), LabError> {
+        match self {
+            Self::Lanes(lanes) => {
+                let mut missed = 0;
+                let heard = lanes.reports.drain(limit, |next| match next {
+                    Next::Message(message) if message.kind == Kind::OrderDenied.code() => {
+                        if let Ok(report) = OrderDenied::read_from_bytes(message.payload) {
+                            take(report.client_order_id, ReportKind::Denied);
+                        }
+                    }
+                    Next::Message(message) => {
+                        if let Ok(report) = ExecutionReport::read(message.kind, message.payload) {
+                            take(report.client_order_id, kind_of(&report));
+                        }
+                    }
+                    Next::Gap(gone) => missed += gone,
+                    Next::Empty => {}
+                });
+                heard.map(|heard| (heard, missed)).map_err(|e| LabError::Failed(format!("the report log: {e}")))
+            }
+            Self::Socket(client) => hear_socket(client, take),
+        }
+    }
+
+    /// Sleeps until there may be something to hear, or for so long.
+    pub fn sleep(&mut self, ns: u64) {
+        match self {
+            Self::Lanes(lanes) => lanes.reports.wait(tickpath_clock::Wait::Block, ns),
+            Self::Socket(client) => client.wait(ns),
+        }
+    }
+
+    /// Ends it in good order.
+    pub fn close(self) {
+        if let Self::Socket(client) = self {
+            client.close();
+        }
+    }
+}
+
+/// Takes reports of one read, and counts them, as [`Route::hear`] does.
+pub(crate) fn hear_socket(
+    client: &mut Client,
+    mut take: impl FnMut(ClientOrderId, ReportKind),
+) -> Result<(usize, u64), LabError> {
+    let (mut heard, mut missed, mut lost) = (0, 0, None);
+    let session = client.welcome().session;
+    let polled = client.poll(|event| match event {
+        Event::Report { report, .. } => {
+            heard += 1;
+            take(report.client_order_id, kind_of(&report));
+        }
+        Event::Denied { denial, .. } => {
+            heard += 1;
+            take(denial.client_order_id, ReportKind::Denied);
+        }
+        Event::Gap { from, to } => missed += to - from,
+        Event::Disconnected { why } => lost = Some(why),
+        _ => {}
+    });
+    match lost.or(polled.err()) {
+        Some(why) => Err(LabError::Failed(format!("session {session} was lost: {why}"))),
+        None => Ok((heard, missed)),
+    }
+}
+
+fn kind_of(report: &ExecutionReport) -> ReportKind {
+    if is_of_venue(report) { ReportKind::OfVenue } else { ReportKind::Pending }
+}
+
+/// True if a report tells what the venue did; the OMS's own say that something is on its way.
+pub(crate) fn is_of_venue(report: &ExecutionReport) -> bool {
+    match ExecType::from_code(report.exec_type) {
+        Some(ExecType::PendingNew | ExecType::PendingCancel | ExecType::PendingReplace) | None => false,
+        Some(_) => true,
+    }
+}

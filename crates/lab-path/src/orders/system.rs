@@ -1,0 +1,303 @@
+//! The processes of a run of `orders`.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tickpath_clock::{Clock, Priority};
+use tickpath_log::Writer;
+use tickpath_meter::Meters;
+use tickpath_oms::AckLevel;
+
+use super::beside::BesideRole;
+use super::client::{Answered, ClientRole, Entry, publish_reference};
+use super::login::Login;
+use super::others;
+use super::plan::Batch;
+use super::settings::{Settings, Target, VenueRoute};
+use super::users::{LANES_SCHEME, USER, login_at, write_users};
+use crate::clients::Client;
+use crate::trade::{BESIDE_USER, ExchangeRole, OmsRole, ServerRole};
+use tickpath_harness::evict::EvictorRole;
+use tickpath_harness::samples::{load, save};
+use tickpath_harness::{Child, Lab, LabError, Thread, memory, remove_topics};
+
+/// Bytes of an order in the journal, at most; for reserving.
+const JOURNAL_BYTES: u64 = 256;
+
+/// Lanes hold a whole burst, so that they are never what is measured.
+const REQUEST_BYTES: usize = 16 << 20;
+const REPORT_BYTES: usize = 64 << 20;
+
+/// How long an OMS is watched with its clients connected and nobody sending.
+const WATCH_NS: u64 = 1_000_000_000;
+
+/// A line is up after so long, or never.
+const PATIENCE_NS: i64 = 10_000_000_000;
+
+/// What is to be done with the processes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Load {
+    /// Requests of all groups.
+    pub expected: usize,
+    /// Whether caches are walked full.
+    pub evicts: bool,
+    /// Inputs between two snapshots; zero for none.
+    pub snapshot_every: u64,
+}
+
+/// What a run has, right before its first order. Of somebody's own OMS no process is known: zero.
+#[derive(Debug, Clone)]
+pub struct Ends {
+    /// What the lanes' names begin with.
+    pub lanes: String,
+    /// The OMS's process id.
+    pub oms: u32,
+    /// The venue's process id.
+    pub venue: u32,
+}
+
+/// The processes of a run. Of somebody's own OMS there is the client alone.
+pub(super) struct System {
+    oms: Option<Child>,
+    target: Target,
+    oms_role: OmsRole,
+    exchange: Option<Child>,
+    client: Option<Child>,
+    /// Whether it is told one word, and its settings have the group.
+    is_other: bool,
+    /// The reference price of a client that publishes none.
+    reference: Option<Writer>,
+    evictor: Option<Child>,
+    beside: Option<Child>,
+    /// How to log in; with lanes nobody does.
+    pub login: Option<Login>,
+    /// What connecting the sessions cost the OMS, by figure.
+    pub connected: Vec<(&'static str, f64)>,
+    folder: PathBuf,
+}
+
+impl System {
+    pub fn start(lab: &Lab<'_>, settings: &Settings, load: Load) -> Result<Self, LabError> {
+        let Settings { layout, wait, cpus, order, target, .. } = settings;
+        // A lane that another OMS has left would be told to the operator.
+        static SYSTEMS: AtomicU64 = AtomicU64::new(0);
+        let number = SYSTEMS.fetch_add(1, Ordering::Relaxed);
+        let name = format!("{}.{layout}.{wait}.{number}", lab.name);
+        let market = format!("{name}.market");
+        let is_running = matches!(target, Target::Running(_));
+        let mut oms_role = oms_role(lab, settings, load, &name, &market)?;
+        let exchange = ExchangeRole {
+            lanes: name.clone(),
+            request_bytes: REQUEST_BYTES,
+            report_bytes: REPORT_BYTES,
+            market: None,
+            expected_orders: load.expected,
+            // A venue that has heard of another journal in this minute refuses its ids.
+            sockets: (settings.venue == VenueRoute::Tcp).then(|| lab.folder().join(format!("venue.{number}"))),
+            thread: Thread::new(settings.venue_cpu.unwrap_or(cpus[0]), settings.shared_wait(), Priority::Normal),
+        };
+        let (oms, login, exchange) = match (target, settings.venue) {
+            (Target::Running(running), _) => (None, Some(running.login.clone()), None),
+            // The OMS makes the lanes that the venue joins.
+            (_, VenueRoute::Lanes) => {
+                let (oms, login) = start_oms(lab, target, &oms_role)?;
+                (oms, login, Some(lab.spawn(&exchange)?))
+            }
+            (_, VenueRoute::Tcp) => {
+                let mut exchange = lab.spawn(&exchange)?;
+                oms_role.line = Some(exchange.result(1.0)?);
+                let (oms, login) = start_oms(lab, target, &oms_role)?;
+                wait_for_venue(lab, &name)?;
+                (oms, login, Some(exchange))
+            }
+        };
+        let entry = match login.clone() {
+            Some(login) => Entry::Sockets { login, sessions: settings.sessions, active: settings.active },
+            None => Entry::Lanes { name, request_bytes: REQUEST_BYTES, report_bytes: REPORT_BYTES },
+        };
+        let client = ClientRole {
+            entry,
+            market: (!is_running).then_some(market),
+            order: order.clone(),
+            symbol: target.symbol(),
+            thread: Thread::new(cpus[0], settings.shared_wait(), Priority::Normal),
+            sleeps: settings.beside.is_some(),
+            out: lab.folder().join("client"),
+        };
+        let before = oms.as_ref().map(|oms| memory::of(oms.id()));
+        let (client, reference) = match (&settings.client, &login) {
+            (Client::Python(python), Some(login)) => {
+                let price = order.order().map_err(LabError::Setting)?.price;
+                let reference = client.market.as_ref().map(|name| publish_reference(name, &lab.clock, price));
+                let reference = reference.transpose()?;
+                (others::spawn(python, lab, settings, login, &client.thread)?, reference)
+            }
+            _ => (lab.spawn(&client)?, None),
+        };
+        let connected = match (&oms, before, &login) {
+            (Some(oms), Some(before), Some(_)) => connected(lab, oms.id(), before.orders_bytes, settings.sessions),
+            _ => Vec::new(),
+        };
+        let beside = match (settings.beside, &login) {
+            (Some(kind), Some(login)) => {
+                let role = BesideRole::new(kind, login, settings);
+                Some(lab.spawn(&role)?)
+            }
+            _ => None,
+        };
+        let evictor = load.evicts.then(|| lab.spawn(&EvictorRole { cpu: cpus[1] })).transpose()?;
+        Ok(Self {
+            oms,
+            target: target.clone(),
+            oms_role,
+            exchange,
+            client: Some(client),
+            is_other: !matches!(settings.client, Client::Rust),
+            reference,
+            evictor,
+            beside,
+            login,
+            connected,
+            folder: lab.folder().to_owned(),
+        })
+    }
+
+    /// Whom to look at, and to lie to.
+    pub fn ends(&self) -> Ends {
+        let [oms, venue] = [&self.oms, &self.exchange].map(|process| process.as_ref().map_or(0, Child::id));
+        Ends { lanes: self.oms_role.lanes.clone(), oms, venue }
+    }
+
+    /// Runs one group.
+    pub fn batch(&mut self, batch: &Batch) -> Result<Answered, LabError> {
+        if self.is_other {
+            return tell(self.client.as_mut(), "go", batch);
+        }
+        let words = |batch: &Batch| serde_json::to_string(batch).expect("plain data");
+        let Some(evictor) = self.evictor.as_mut().filter(|_| batch.evict) else {
+            return tell(self.client.as_mut(), &words(batch), batch);
+        };
+        // One request at a time: walk the caches full, then wait out the rest of the pause in the client.
+        let (mut all, mut rows) = (Answered::default(), Vec::new());
+        let file = self.folder.join(format!("client.{}", batch.number));
+        for first in 0..batch.count {
+            evictor.tell("evict")?;
+            evictor.result::<()>(5.0)?;
+            let one = Batch { first, count: 1, ..*batch };
+            let answered = tell(self.client.as_mut(), &words(&one), &one)?;
+            all.denied += answered.denied;
+            all.missed += answered.missed;
+            all.unanswered += answered.unanswered;
+            all.late += answered.late;
+            all.last_report = answered.last_report;
+            rows.extend(load::<3>(&file)?);
+        }
+        save(&file, &rows)?;
+        Ok(all)
+    }
+
+    /// Logs the clients out; the others go on.
+    pub fn stop_client(&mut self) -> Result<(), LabError> {
+        self.client.take().map_or(Ok(()), Child::stop::<()>)
+    }
+
+    /// Kills the OMS and starts it again, as a desk's own starts: without room made ready for a run of orders. The clients
+    /// must be gone.
+    pub fn restart_oms(&mut self, lab: &Lab<'_>) -> Result<(), LabError> {
+        self.oms.take().into_iter().for_each(Child::kill);
+        self.oms_role.reserve_bytes = 0;
+        let (oms, login) = start_oms(lab, &self.target, &self.oms_role)?;
+        (self.oms, self.login) = (oms, login);
+        Ok(())
+    }
+
+    /// Ends all processes in good order. Gives what the OMS told its operator, and how many reports the client beside
+    /// heard.
+    pub fn stop(mut self) -> Result<(Vec<String>, Option<u64>), LabError> {
+        self.stop_client()?;
+        let heard = self.beside.take().map(Child::stop::<u64>).transpose()?;
+        let told = self.oms.take().map(Child::stop::<Vec<String>>).transpose()?;
+        drop(self.reference.take());
+        self.exchange.take().map_or(Ok(()), Child::stop::<()>)?;
+        let lanes = format!("{}.", self.oms_role.lanes);
+        remove_topics(|name| name.starts_with(&lanes));
+        Ok((told.unwrap_or_default(), heard))
+    }
+}
+
+/// Has the client run a group, by these words.
+fn tell(client: Option<&mut Child>, words: &str, batch: &Batch) -> Result<Answered, LabError> {
+    let client = client.ok_or_else(|| LabError::Failed("the client has gone already".to_owned()))?;
+    client.tell(words)?;
+    client.result(batch.seconds() * 3.0 + 30.0)
+}
+
+fn oms_role(lab: &Lab<'_>, settings: &Settings, load: Load, name: &str, market: &str) -> Result<OmsRole, LabError> {
+    let Settings { layout, wait, cpus, priority, order, .. } = settings;
+    let server = match settings.target {
+        Target::Lanes | Target::Running(_) => None,
+        Target::LogonLanes | Target::Unix | Target::Tcp => Some(ServerRole {
+            unix: (settings.target != Target::Tcp).then(|| lab.folder().join("oms.sock")),
+            tcp: (settings.target == Target::Tcp).then(|| ([127, 0, 0, 1], 0).into()),
+            users: users(lab, settings)?,
+        }),
+    };
+    Ok(OmsRole {
+        lanes: name.to_owned(),
+        request_bytes: REQUEST_BYTES,
+        report_bytes: REPORT_BYTES,
+        journal: settings.journal.clone().unwrap_or_else(|| lab.folder().join("journal")),
+        reserve_bytes: load.expected as u64 * JOURNAL_BYTES,
+        symbol: order.symbol.clone(),
+        account: order.account,
+        expected_orders: load.expected,
+        layout: layout.to_string(),
+        thread: Thread::new(cpus[1], *wait, *priority).warm(lab.warm),
+        other_cpu: Some(cpus[0]),
+        market: Some(market.to_owned()),
+        level: if settings.level == AckLevel::Disk { "disk" } else { "os" }.to_owned(),
+        snapshot_every: load.snapshot_every,
+        line: None,
+        server,
+        out: lab.folder().join("oms.gaps"),
+    })
+}
+
+/// Starts the OMS, and says how to log in to it.
+fn start_oms(lab: &Lab<'_>, target: &Target, role: &OmsRole) -> Result<(Option<Child>, Option<Login>), LabError> {
+    let mut oms = lab.spawn(role)?;
+    let url: Option<String> = oms.result(1.0)?;
+    let url = url.map(|url| if *target == Target::LogonLanes { format!("{LANES_SCHEME}{url}") } else { url });
+    Ok((Some(oms), url.map(|url| login_at(lab.folder(), url))))
+}
+
+/// Until the line is up, a venue's orders would wait in the core.
+fn wait_for_venue(lab: &Lab<'_>, oms: &str) -> Result<(), LabError> {
+    let mut meters = Meters::of(oms)?;
+    let from = lab.clock.ticks();
+    while !meters.read()?.venues.iter().any(|venue| venue.is_up) {
+        if lab.clock.ns_between(from, lab.clock.ticks()) > PATIENCE_NS {
+            return Err(LabError::Failed("the OMS's line to its venue is not up".to_owned()));
+        }
+        tickpath_clock::sleep_ns(1_000_000);
+    }
+    Ok(())
+}
+
+/// Writes who may log in: the measured client, and the one beside it.
+fn users(lab: &Lab<'_>, settings: &Settings) -> Result<PathBuf, LabError> {
+    let most = settings.sessions;
+    let beside = settings.beside.map(|_| (BESIDE_USER, most..most + 1));
+    let users: Vec<_> = std::iter::once((USER, 0..most)).chain(beside).collect();
+    write_users(lab.folder(), settings.order.account, &users)
+}
+
+/// What so many sessions that only listen cost an OMS.
+fn connected(lab: &Lab<'_>, oms: u32, before_bytes: u64, sessions: u16) -> Vec<(&'static str, f64)> {
+    let grown = memory::of(oms).orders_bytes.saturating_sub(before_bytes) as f64;
+    let (from, cpu_ns) = (lab.clock.ticks(), tickpath_clock::cpu_ns(oms));
+    tickpath_clock::sleep_ns(WATCH_NS);
+    let used = tickpath_clock::cpu_ns(oms).saturating_sub(cpu_ns) as f64;
+    let lasted = lab.clock.ns_between(from, lab.clock.ticks()) as f64;
+    vec![("memory_per_session_bytes", grown / f64::from(sessions)), ("connected_cpu_percent", 100.0 * used / lasted)]
+}

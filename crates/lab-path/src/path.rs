@@ -1,0 +1,449 @@
+//! `path`: from a tick to an order at a venue.
+//!
+//! ```text
+//!   feed process        trader process: strategy + OMS            venue process
+//!   tick ──topic──> seen ─> T0 ─lane─> T1 ─risk, journal─> T2 ──lane──> arrived
+//!                     acked, accepted <── reports log <── reported <──lane──┘
+//!   generator's CPU     system's CPU                                its own, if one is named
+//! ```
+//! A tick is due at its intended time: `lateness` ends when the feed sends it, `service` leads on from there to `seen`.
+//! A venue without a CPU of its own is an agent of the feed's thread, polled between ticks. The strategy sends a limit
+//! IOC at the touch on every tick, buying and selling in turn. In `inline` strategy and OMS are one thread; in `split`
+//! and `mutex` the core has the system's CPU and the strategy shares the generator's. A strategy in another language, and
+//! ours beside it, is a process of its own that logs on to the OMS (`outside.rs`), in `split`. `rules.rs` says when a run
+//! is valid.
+
+mod feed;
+mod outside;
+mod rules;
+
+pub use feed::{FeedRole, Ticks};
+pub use outside::StrategyRole;
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tickpath_clock::{Clock, Gap, Priority, Wait, cpu_ns};
+use tickpath_oms::Layout;
+
+use crate::analyse;
+use crate::clients::Client;
+use crate::decision::{FIRST_ID, QUANTITY};
+use crate::orders::group::PATH_GROUP;
+use crate::orders::{LANES_SCHEME, USER, login_at, write_users};
+use crate::strategy::{Traded, TraderRole};
+use crate::trade::{ExchangeRole, OmsRole, SYMBOL, ServerRole};
+use feed::Fed;
+use outside::{SCRIPT, with_sent};
+use tickpath_harness::attribution::{drop_attribution, tell_standstills, void_attribution, with_whole_stops, within};
+use tickpath_harness::rules::{tell_lateness, tell_receiver_cpu};
+use tickpath_harness::samples::{Samples, load, load_gaps};
+use tickpath_harness::targets::Removed;
+use tickpath_harness::{Around, Child, Lab, LabError, Thread};
+use tickpath_result::{Run, Stage};
+
+/// How `path` is run.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// What carries the ticks: a transport's URL.
+    pub target: String,
+    /// Whose strategy logs on to the OMS from a process of its own; ours is in the OMS's process if there is none.
+    pub outside: Option<Client>,
+    /// Which thread does what.
+    pub layout: Layout,
+    /// How the strategy waits for ticks.
+    pub wait: Wait,
+    /// Generator's and system's CPU.
+    pub cpus: [usize; 2],
+    /// The venue's CPU; its feed polls it on the generator's if there is none.
+    pub venue_cpu: Option<usize>,
+    /// How feed and venue wait; as it suits who else is on their CPUs if that is not said.
+    pub generator_wait: Option<Wait>,
+    /// Of the core's thread.
+    pub priority: Priority,
+    /// The ticks.
+    pub ticks: Ticks,
+    /// Which repetition this is.
+    pub repeat: u32,
+}
+
+/// Why a strategy outside has one layout.
+const NEEDS_SPLIT: &str = "the strategies of --client are processes of their own beside an OMS whose core has a thread and a \
+                           CPU to itself; use --layout split";
+
+/// The layouts that were asked for, the usual one if none was; refuses those that a strategy outside does not have.
+pub fn layouts(asked: &[Layout], is_outside: bool) -> Result<Vec<Layout>, LabError> {
+    match asked {
+        [] if is_outside => Ok(vec![Layout::Split]),
+        [] => Ok(vec![Layout::Inline]),
+        _ if is_outside && asked.iter().any(|layout| *layout != Layout::Split) => {
+            Err(LabError::Setting(NEEDS_SPLIT.to_owned()))
+        }
+        _ => Ok(asked.to_vec()),
+    }
+}
+
+/// Runs once.
+pub fn run(lab: &Lab<'_>, settings: &Settings) -> Result<Run, LabError> {
+    check(settings)?;
+    lab.step(&format!("path {} {}", settings.target, settings.wait), settings.seconds())?;
+    let around = Around::begin(lab, settings.cpus)?;
+    let idle = tickpath_harness::host::idle_gaps(&lab.clock, settings.cpus[1])?;
+    let roles = Roles::of(lab, settings)?;
+    let _removed = [(settings.target.as_str(), &roles.topic), ("shm://", &roles.market)]
+        .map(|(target, topic)| Removed { target, topic });
+    let told = match &settings.outside {
+        None => play_inside(lab, &roles)?,
+        Some(client) => play_outside(lab, &roles, client)?,
+    };
+    let run = assemble(lab, settings, &roles.journal, &told, &idle);
+    let _ = std::fs::remove_dir_all(&roles.journal);
+    roles.lanes.remove()?;
+    let mut run = run?;
+    tell_receiver_cpu(&mut run, told.used_ns);
+    run.notes.extend(told.of_oms);
+    around.end(lab, std::slice::from_mut(&mut run))?;
+    Ok(run)
+}
+
+/// What the processes of a run told.
+struct Told {
+    fed: Fed,
+    traded: Traded,
+    /// Processor time of the strategy's process while ticks came.
+    used_ns: u64,
+    /// What the OMS told its operator.
+    of_oms: Vec<String>,
+}
+
+/// The strategy with its OMS, which makes the lanes.
+fn play_inside(lab: &Lab<'_>, roles: &Roles) -> Result<Told, LabError> {
+    let trader = lab.spawn(&roles.trader)?;
+    let (exchange, mut feed, planned_ns) = roles.spawn_feed(lab)?;
+    let used_ns = publish(&mut feed, planned_ns, &trader)?;
+    let traded: Traded = trader.stop()?;
+    let fed: Fed = feed.stop()?;
+    exchange.map_or(Ok(()), Child::stop::<()>)?;
+    Ok(Told { fed, traded, used_ns, of_oms: Vec::new() })
+}
+
+/// The OMS, its venue, and then the strategy, which logs on: whoever has logged on hears of a venue that comes.
+fn play_outside(lab: &Lab<'_>, roles: &Roles, client: &Client) -> Result<Told, LabError> {
+    let mut oms = lab.spawn(&roles.trader.oms)?;
+    let url: Option<String> = oms.result(1.0)?;
+    let url = url.ok_or_else(|| LabError::Failed("the OMS listens nowhere".to_owned()))?;
+    let (exchange, mut feed, planned_ns) = roles.spawn_feed(lab)?;
+    let mut strategy = client.spawn(lab, &roles.strategy(lab, &url), SCRIPT)?;
+    let used_ns = publish(&mut feed, planned_ns, &strategy)?;
+    // It may be gone, and its result is why.
+    let _ = strategy.tell("ended");
+    let traded: Traded = strategy.result(10.0)?;
+    let of_oms: Vec<String> = oms.stop()?;
+    let fed: Fed = feed.stop()?;
+    exchange.map_or(Ok(()), Child::stop::<()>)?;
+    Ok(Told { fed, traded, used_ns, of_oms })
+}
+
+/// Has the feed publish; gives what the strategy's process used of a processor meanwhile.
+fn publish(feed: &mut Child, planned_ns: u64, strategy: &Child) -> Result<u64, LabError> {
+    let before_ns = cpu_ns(strategy.id());
+    feed.tell("go")?;
+    feed.result::<()>(planned_ns as f64 / 1e9 * 2.0)?;
+    Ok(cpu_ns(strategy.id()).saturating_sub(before_ns))
+}
+
+fn check(settings: &Settings) -> Result<(), LabError> {
+    let Ticks { rate, speed, count, .. } = &settings.ticks;
+    let wrong = |what: String| Err(LabError::Setting(what));
+    if *count == 0 || *count > 100_000_000 {
+        return wrong("--count takes 1 to 100000000 ticks".to_owned());
+    }
+    if rate.is_some_and(|rate| !(rate > 0.0 && rate <= 10e6)) {
+        return wrong("--rate takes 0.001 to 10000000 ticks a second".to_owned());
+    }
+    if !(*speed > 0.0 && speed.is_finite()) {
+        return wrong(format!("--speed {speed} is not possible; use a number above zero"));
+    }
+    if settings.cpus[0] == settings.cpus[1] && settings.wait.spins() {
+        return wrong(
+            "feed and trader would both spin on one CPU; name two with --cpus, or use --wait block".to_owned(),
+        );
+    }
+    layouts(&[settings.layout], settings.outside.is_some()).map(|_| ())
+}
+
+impl Settings {
+    /// About how long a run takes; of a recording's own times it is a guess.
+    pub fn seconds(&self) -> f64 {
+        /// Starting and ending the processes.
+        const AROUND: f64 = 1.5;
+        AROUND + self.ticks.rate.map_or(10.0, |rate| self.ticks.count as f64 / rate)
+    }
+
+    /// The venue's CPU, if it is not the feed's.
+    fn own_venue_cpu(&self) -> Option<usize> {
+        self.venue_cpu.filter(|cpu| *cpu != self.cpus[0])
+    }
+
+    /// How feed and venue wait: who shares a CPU with others gives it to them. Beside a strategy that adapts they do as
+    /// beside one that spins: a venue that sleeps has to be woken by the OMS, and that is no waiting of the strategy's.
+    fn generator_wait(&self) -> Wait {
+        let [generator, system] = self.cpus;
+        let is_alone = self.layout == Layout::Inline && self.target == "shm://" && generator != system;
+        match (self.generator_wait, self.wait) {
+            (Some(wait), _) => wait,
+            (None, Wait::Block) => Wait::Block,
+            (None, _) if is_alone && self.venue_cpu != Some(system) => Wait::Busy,
+            (None, _) => Wait::Yield,
+        }
+    }
+
+    /// Who runs where, in words.
+    fn threads(&self) -> String {
+        let [generator, system] = self.cpus;
+        let (beside, core) = match (self.layout, &self.outside) {
+            (Layout::Inline, _) => ("", "strategy and OMS in turn"),
+            (Layout::Split | Layout::Mutex, None) => (", strategy beside", "the OMS's core"),
+            (Layout::Split | Layout::Mutex, Some(_)) => {
+                (", strategy beside, in a process of its own", "the OMS's core")
+            }
+        };
+        match self.own_venue_cpu() {
+            Some(venue) => format!("feed{beside} on CPU {generator}; {core} on CPU {system}; venue on CPU {venue}"),
+            None => format!("feed and venue in turn on one thread{beside} on CPU {generator}; {core} on CPU {system}"),
+        }
+    }
+}
+
+/// The processes of one run.
+struct Roles {
+    /// None if the feed is the venue too.
+    exchange: Option<ExchangeRole>,
+    trader: TraderRole,
+    feed: FeedRole,
+    journal: PathBuf,
+    topic: String,
+    market: String,
+    lanes: tickpath_oms::LanesConfig,
+}
+
+impl Roles {
+    fn of(lab: &Lab<'_>, settings: &Settings) -> Result<Self, LabError> {
+        static RUN: AtomicU64 = AtomicU64::new(0);
+        let name = format!("{}.path{}", lab.name, RUN.fetch_add(1, Ordering::Relaxed));
+        let Settings { target, layout, wait, cpus, priority, ticks, .. } = settings.clone();
+        let in_shared_memory = target == "shm://";
+        let market = format!("{name}.market");
+        let topic = if in_shared_memory { market.clone() } else { format!("tickpath:{name}") };
+        let generator_wait = settings.generator_wait();
+        let journal = lab.folder().join(format!("{name}.journal"));
+        let (request_bytes, report_bytes, account) = (1 << 20, 4 << 20, 1);
+        let is_outside = settings.outside.is_some();
+        let users = is_outside.then(|| write_users(lab.folder(), account, &[(USER, 0..1)])).transpose()?;
+        let door = |users| ServerRole { unix: Some(lab.folder().join("oms.sock")), tcp: None, users };
+        let oms = OmsRole {
+            lanes: name.clone(),
+            request_bytes,
+            report_bytes,
+            journal: journal.clone(),
+            // An order that trades has three or four reports.
+            reserve_bytes: ticks.count * 768,
+            symbol: "BTCUSDT".to_owned(),
+            account,
+            expected_orders: ticks.count as usize,
+            layout: layout.to_string(),
+            thread: Thread::new(cpus[1], wait, priority).warm(lab.warm),
+            other_cpu: Some(cpus[0]),
+            market: (layout != Layout::Inline).then(|| market.clone()),
+            level: "os".to_owned(),
+            snapshot_every: 0,
+            line: None,
+            server: users.map(door),
+            out: lab.folder().join("oms.gaps"),
+        };
+        let strategy_cpu = if layout == Layout::Inline { cpus[1] } else { cpus[0] };
+        // Beside the feed it must give way.
+        let strategy_priority = if strategy_cpu == cpus[1] { priority } else { Priority::Normal };
+        let beside_wait = if wait.sleeps() { Wait::Block } else { Wait::Yield };
+        let strategy_wait = if layout == Layout::Inline { wait } else { beside_wait };
+        let trader = TraderRole {
+            target: target.clone(),
+            topic: topic.clone(),
+            oms,
+            count: ticks.count,
+            thread: Thread::new(strategy_cpu, strategy_wait, strategy_priority).warm(lab.warm),
+            out: lab.folder().join("trader"),
+        };
+        let lanes = crate::trade::lanes(&name, u16::from(!is_outside), request_bytes, report_bytes);
+        let exchange = ExchangeRole {
+            lanes: name,
+            request_bytes,
+            report_bytes,
+            market: Some(market.clone()),
+            expected_orders: ticks.count as usize,
+            sockets: None,
+            thread: Thread::new(settings.venue_cpu.unwrap_or(cpus[0]), generator_wait, Priority::Normal),
+        };
+        let (venue, exchange) = match settings.own_venue_cpu() {
+            Some(_) => (None, Some(exchange)),
+            None => (Some(exchange), None),
+        };
+        let feed = FeedRole {
+            target,
+            topic: topic.clone(),
+            mirror: (!in_shared_memory).then(|| market.clone()),
+            ticks,
+            venue,
+            thread: Thread::new(cpus[0], generator_wait, Priority::Normal).warm(lab.warm),
+            out: lab.folder().join("feed"),
+        };
+        Ok(Self { exchange, trader, feed, journal, topic, market, lanes })
+    }
+
+    /// Starts the venue and the feed, which tells how long it will publish.
+    fn spawn_feed(&self, lab: &Lab<'_>) -> Result<(Option<Child>, Child, u64), LabError> {
+        let exchange = self.exchange.as_ref().map(|exchange| lab.spawn(exchange)).transpose()?;
+        let mut feed = lab.spawn(&self.feed)?;
+        let planned_ns = feed.result(600.0)?;
+        Ok((exchange, feed, planned_ns))
+    }
+
+    /// The strategy that logs on to the OMS at this socket, by lanes that it is given there.
+    fn strategy(&self, lab: &Lab<'_>, url: &str) -> StrategyRole {
+        let TraderRole { target, topic, oms, count, thread, .. } = self.trader.clone();
+        StrategyRole {
+            target,
+            topic,
+            login: login_at(lab.folder(), format!("{LANES_SCHEME}{url}")),
+            symbol: SYMBOL.0,
+            account: oms.account,
+            quantity: QUANTITY.0,
+            first_id: FIRST_ID,
+            count,
+            thread,
+            out: lab.folder().join("strategy"),
+            out_ticks: lab.folder().join("strategy.ticks"),
+        }
+    }
+}
+
+fn assemble(
+    lab: &Lab<'_>,
+    settings: &Settings,
+    journal: &std::path::Path,
+    Told { fed, traded, .. }: &Told,
+    idle: &[Gap],
+) -> Result<Run, LabError> {
+    let calibration = lab.clock.calibration();
+    let read = analyse::read(journal)?;
+    let Some(group) = read.groups.get(&PATH_GROUP) else {
+        return Err(LabError::Failed("no tick came to an order; is a quote in the recording?".to_owned()));
+    };
+    let file = |name: &str| lab.folder().join(name);
+    // Tick, seen, sent, first report, first report of the venue.
+    let (who, rows, ticks) = match settings.outside {
+        None => ("trader", load::<5>(&file("trader"))?, load::<1>(&file("trader.ticks"))?),
+        Some(_) => ("OMS", with_sent(&load::<4>(&file("strategy"))?, group), load::<1>(&file("strategy.ticks"))?),
+    };
+    let last = rows.iter().flatten().copied().max().unwrap_or(fed.last);
+    let found = |name: &str| load_gaps(&file(name)).map(|gaps| within(&gaps, fed.first, last));
+    let watched = if settings.outside.is_some() { "oms.gaps" } else { "trader.gaps" };
+    let (ours, feeds) = (found(watched)?, found("feed.gaps")?);
+    let (gaps, feeds) = (with_whole_stops(&ours, &[&feeds]), with_whole_stops(&feeds, &[&ours]));
+    let mut run = group.run(&read.calibration, &gaps);
+    describe(&mut run, settings, fed);
+    let pairs = |from: usize, to: usize| {
+        Samples(rows.iter().filter(|row| row[from] != 0 && row[to] != 0).map(|row| (row[from], row[to])).collect())
+    };
+    let published = load::<2>(&file("feed"))?;
+    let late = Samples(published.iter().map(|&[intended, actual]| (intended, actual)).collect());
+    let late = late.hop(calibration, &feeds);
+    tell_lateness(&mut run, &late);
+    run.hops.insert("lateness".to_owned(), late);
+    let (way, service) = (pairs(0, 1), since_sent(&published, &rows));
+    let hops = [("one_way", way), ("service", service), ("order_ack", pairs(2, 3)), ("order_round_trip", pairs(2, 4))];
+    run.hops.extend(hops.map(|(name, samples)| (name.to_owned(), samples.hop(calibration, &gaps))));
+    let [arrival, report] = group.venue_stages();
+    let stages = [("seen_to_sent", pairs(1, 2)), ("released_to_arrived", arrival), ("arrived_to_reported", report)];
+    run.stages.extend(stages.into_iter().filter(|(_, samples)| !samples.0.is_empty()).map(|(name, samples)| Stage {
+        name: name.to_owned(),
+        p50_ns: Some(samples.p50_ns(calibration)),
+        ..Stage::default()
+    }));
+    let took_ns = lab.clock.ns_between(fed.first, fed.last) as f64;
+    rules::count(&mut run, &published, &ticks);
+    rules::hold(&mut run, fed, traded, group.len() as u64, took_ns);
+    match settings.wait {
+        Wait::Busy => void_attribution(&mut run, idle, &gaps, took_ns / 1e9),
+        // Nobody spun on the trader's CPU: what the host took is not known.
+        _ => drop_attribution(&mut run),
+    }
+    for (who, gaps) in [("feed", &feeds), (who, &gaps)] {
+        tell_standstills(&mut run, who, gaps, took_ns.max(0.0) as u64, calibration);
+    }
+    Ok(run)
+}
+
+/// From each tick's actual send until the strategy saw it. Of ticks of one time the first one's send counts.
+fn since_sent(published: &[[u64; 2]], rows: &[[u64; 5]]) -> Samples {
+    let sample = |row: &[u64; 5]| {
+        let sent = published.get(published.partition_point(|[intended, _]| *intended < row[0]))?;
+        (sent[0] == row[0]).then_some((sent[1], row[1]))
+    };
+    Samples(rows.iter().filter_map(sample).collect())
+}
+
+fn describe(run: &mut Run, settings: &Settings, fed: &Fed) {
+    let Ticks { file, rate, arrivals, speed, count, seed } = &settings.ticks;
+    run.target = settings.target.clone();
+    run.repeat = settings.repeat;
+    run.layout = Some(settings.layout.to_string());
+    if let Some(client) = &settings.outside {
+        client.tell(run);
+        run.params.set("entry", format!("{LANES_SCHEME}unix://"));
+    }
+    run.params.set("wait", settings.wait.name());
+    run.params.set("cpus", settings.cpus.to_vec());
+    run.params.set("threads", settings.threads());
+    run.params.set("generator_wait", settings.generator_wait().name());
+    run.params.set("count", *count);
+    run.params.set("priority", settings.priority.to_string());
+    if settings.wait.sleeps() {
+        run.notes.push(
+            "a venue's report does not wake a strategy that sleeps for ticks: order_round_trip holds up to 1 ms of that sleep"
+                .to_owned(),
+        );
+    }
+    let ticks = file.as_ref().map_or_else(|| format!("made up from seed {seed}"), |file| file.display().to_string());
+    run.params.set("ticks", ticks);
+    match rate {
+        Some(rate) => run.params.set("rate_per_s", *rate),
+        None => run.params.set("speed_ratio", *speed),
+    }
+    arrivals.describe(&mut run.params);
+    if fed.skipped > 0 {
+        run.notes.push(format!("{} depth updates and other messages of the recording were skipped", fed.skipped));
+    }
+    if fed.truncated {
+        run.notes
+            .push("the recording is cut off before the end of its gzip stream; what came before was used".to_owned());
+    }
+    if fed.bad > 0 {
+        let first: Vec<String> = fed.bad_lines.iter().map(|(line, why)| format!("line {line}: {why}")).collect();
+        run.notes.push(format!("{} lines of the recording are no messages ({})", fed.bad, first.join("; ")));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tick_is_timed_from_its_send_and_one_of_several_from_the_first() {
+        let published = [[10, 11], [20, 25], [20, 26], [30, 90]];
+        let seen = |tick, at| [tick, at, 0, 0, 0];
+        // 25 is no tick of the feed.
+        let rows = [seen(10, 15), seen(20, 27), seen(20, 28), seen(25, 29), seen(30, 95)];
+        assert_eq!(since_sent(&published, &rows).0, [(11, 15), (25, 27), (25, 28), (90, 95)]);
+    }
+}

@@ -1,0 +1,186 @@
+//! When a run of `path` proves nothing: its feed did not keep its times, or what it asked for is not in its latencies.
+
+use tickpath_harness::rules::{refuse_disorder, refuse_loss, tell_reconnects};
+use tickpath_result::Run;
+
+use super::feed::Fed;
+use crate::strategy::Traded;
+
+/// Counts the ticks that were seen, as they came, against those that were published. A tick's stamp is its intended
+/// time; those of one time are alike.
+pub(super) fn count(run: &mut Run, published: &[[u64; 2]], seen: &[[u64; 1]]) {
+    let alike = published.chunk_by(|[a, _], [b, _]| a == b);
+    let mut due: Vec<(u64, u64)> = alike.map(|ticks| (ticks[0][0], ticks.len() as u64)).collect();
+    let counts = &mut run.counts;
+    (counts.sent, counts.received) = (published.len() as u64, seen.len() as u64);
+    let mut newest = 0;
+    for &[stamp] in seen {
+        match due.binary_search_by_key(&stamp, |(time, _)| *time) {
+            Ok(place) if due[place].1 > 0 => {
+                due[place].1 -= 1;
+                counts.reordered += u64::from(stamp < newest);
+                newest = newest.max(stamp);
+            }
+            _ => counts.duplicated += 1,
+        }
+    }
+    counts.lost = due.iter().map(|(_, left)| left).sum();
+}
+
+/// Holds what the processes told against the rules. `took_ns` is how long the feed published, `journaled` are the orders
+/// that the OMS had; ticks, and orders that it has no answer to, are in the run's counts already.
+pub(super) fn hold(run: &mut Run, fed: &Fed, traded: &Traded, journaled: u64, took_ns: f64) {
+    let lost_orders = traded.orders.saturating_sub(journaled);
+    run.counts.lost += lost_orders;
+    if took_ns > 0.0 && (fed.planned_ns as f64) < 0.99 * took_ns {
+        refuse(run, format!("the feed reached {:.1} % of its rate", 100.0 * fed.planned_ns as f64 / took_ns));
+    }
+    if fed.late_share > 0.01 {
+        refuse(run, format!("{:.1} % of ticks were published late", 100.0 * fed.late_share));
+    }
+    if lost_orders > 0 {
+        run.figures.insert("orders_lost".to_owned(), lost_orders as f64);
+        refuse(run, format!("{lost_orders} of {} orders were lost on the way to the journal", traded.orders));
+    }
+    if run.counts.left > 0 {
+        let left = run.counts.left;
+        refuse(run, format!("{left} orders had no answer of the venue in time: they are in no hop that ends there"));
+    }
+    if traded.lapped > 0 {
+        let lapped = traded.lapped;
+        refuse(run, format!("the strategy was lapped and missed {lapped} reports: order_round_trip lacks them"));
+    }
+    if traded.restamped > 0 {
+        let times = traded.restamped;
+        refuse(run, format!("the session was full {times} times, and T0 is not the first attempt of those orders"));
+    }
+    if traded.missed > 0 {
+        run.notes.push(format!("the strategy was lapped and missed {} ticks", traded.missed));
+    }
+    if traded.denied > 0 {
+        run.notes.push(format!("{} orders were denied by the risk checks", traded.denied));
+    }
+    if let Some(queued) = run.figures.get("orders_queued").filter(|queued| **queued > 0.0) {
+        run.notes.push(format!(
+            "{queued} orders had to wait for the venue: tick_to_order lacks them, tick_to_venue does not"
+        ));
+    }
+    tell_reconnects(run, "feed", fed.reconnects);
+    tell_reconnects(run, "strategy", traded.reconnects);
+    refuse_disorder(run);
+    refuse_loss(run);
+}
+
+fn refuse(run: &mut Run, why: String) {
+    run.valid = false;
+    run.notes.push(why);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TICKS: u64 = 1_000;
+    const PLANNED_NS: u64 = 1_000_000_000;
+
+    /// A run in which everything arrived in its time.
+    fn good() -> (Fed, Traded) {
+        let fed = Fed { planned_ns: PLANNED_NS, reconnects: Some(0), ..Fed::default() };
+        (fed, Traded { orders: TICKS, reconnects: Some(0), ..Traded::default() })
+    }
+
+    fn held(fed: &Fed, traded: &Traded, journaled: u64, left: u64, took_ns: u64) -> Run {
+        let mut run = Run { valid: true, ..Run::default() };
+        (run.counts.sent, run.counts.received, run.counts.left) = (TICKS, TICKS, left);
+        hold(&mut run, fed, traded, journaled, took_ns as f64);
+        run
+    }
+
+    #[test]
+    fn a_run_that_kept_the_rules_is_valid() {
+        let (fed, traded) = good();
+        let run = held(&fed, &traded, TICKS, 0, PLANNED_NS);
+        assert_eq!((run.valid, run.counts.lost, run.notes), (true, 0, Vec::new()));
+    }
+
+    /// The run says so, in this word, and is not valid.
+    #[track_caller]
+    fn refused(run: &Run, word: &str) {
+        assert!(!run.valid && run.notes.iter().any(|note| note.contains(word)), "{word}: {run:?}");
+    }
+
+    #[test]
+    fn a_run_whose_ticks_or_orders_were_lost_is_not_valid() {
+        let (fed, traded) = good();
+        let all: Vec<u64> = (1..=TICKS).collect();
+        let (run, counts) = seen(&all, &all[10..]);
+        refused(&run, "10 of 1000 messages were lost");
+        assert_eq!((counts, run.figures.get("orders_lost")), ((10, 0, 0), None));
+        let run = held(&fed, &traded, TICKS - 3, 0, PLANNED_NS);
+        refused(&run, "3 of 1000 orders were lost");
+        assert_eq!((run.counts.lost, run.figures.get("orders_lost")), (3, Some(&3.0)));
+    }
+
+    /// A run in which ticks with these stamps were published, and those seen: how many were lost, doubled, swapped.
+    fn seen(published: &[u64], seen: &[u64]) -> (Run, (u64, u64, u64)) {
+        let (fed, traded) = good();
+        let mut run = Run { valid: true, ..Run::default() };
+        let published: Vec<[u64; 2]> = published.iter().map(|stamp| [*stamp, 0]).collect();
+        let seen: Vec<[u64; 1]> = seen.iter().map(|stamp| [*stamp]).collect();
+        count(&mut run, &published, &seen);
+        hold(&mut run, &fed, &traded, TICKS, PLANNED_NS as f64);
+        let found = (run.counts.lost, run.counts.duplicated, run.counts.reordered);
+        (run, found)
+    }
+
+    #[test]
+    fn ticks_are_told_apart_by_their_stamps_so_that_a_double_hides_no_loss() {
+        let cases = [
+            (&[10, 20, 30, 40][..], &[10, 20, 20, 40][..], (1, 1, 0), "1 of 4 messages came twice"),
+            (&[10, 20, 30, 40], &[10, 30, 20, 40], (0, 0, 1), "1 of 4 messages came behind a later one"),
+            (&[10, 20, 30, 40], &[10, 20, 30, 40, 10], (0, 1, 0), "1 of 4 messages came twice"),
+            (&[10, 10, 10, 20], &[10, 10, 20], (1, 0, 0), "1 of 4 messages were lost"),
+            (&[10, 20], &[10, 15, 20], (0, 1, 0), "1 of 2 messages came twice"),
+        ];
+        for (published, came, found, word) in cases {
+            let (run, counts) = seen(published, came);
+            assert_eq!(counts, found, "{published:?}, {came:?}");
+            refused(&run, word);
+        }
+        // Ticks of one time are no doubles.
+        let (run, counts) = seen(&[10, 10, 20], &[10, 10, 20]);
+        assert_eq!((run.valid, counts), (true, (0, 0, 0)), "{run:?}");
+    }
+
+    #[test]
+    fn a_run_whose_ticks_were_late_is_not_valid() {
+        let (fed, traded) = good();
+        for (share, valid) in [(0.01, true), (0.011, false)] {
+            let run = held(&Fed { late_share: share, ..fed.clone() }, &traded, TICKS, 0, PLANNED_NS);
+            assert_eq!(run.valid, valid, "{share}");
+        }
+        for (took_ns, valid) in [(1_010_000_000, true), (1_011_000_000, false)] {
+            assert_eq!(held(&fed, &traded, TICKS, 0, took_ns).valid, valid, "{took_ns} ns");
+        }
+        refused(&held(&fed, &traded, TICKS, 0, 2_000_000_000), "50.0 % of its rate");
+    }
+
+    #[test]
+    fn an_order_without_an_answer_or_a_report_that_was_missed_is_no_latency_and_makes_the_run_invalid() {
+        let (fed, traded) = good();
+        refused(&held(&fed, &traded, TICKS, 2, PLANNED_NS), "2 orders had no answer");
+        refused(&held(&fed, &Traded { lapped: 7, ..traded.clone() }, TICKS, 0, PLANNED_NS), "missed 7 reports");
+        refused(&held(&fed, &Traded { restamped: 3, ..traded }, TICKS, 0, PLANNED_NS), "full 3 times");
+    }
+
+    #[test]
+    fn a_connection_that_was_made_again_is_told() {
+        let (fed, traded) = good();
+        let (fed, traded) = (Fed { reconnects: Some(2), ..fed }, Traded { reconnects: Some(1), ..traded });
+        let run = held(&fed, &traded, TICKS, 0, PLANNED_NS);
+        assert!(run.valid && run.figures.get("reconnects") == Some(&3.0), "{run:?}");
+        for told in ["the feed's connection was lost", "the strategy's connection was lost"] {
+            assert!(run.notes.iter().any(|note| note.contains(told)), "{told}: {:?}", run.notes);
+        }
+    }
+}

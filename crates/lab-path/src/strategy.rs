@@ -1,0 +1,425 @@
+//! The trader process of `path`: a strategy, and the OMS that takes its orders.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde::{Deserialize, Serialize};
+use tickpath_bus::{Event as BusEvent, Gap as Loss, Message, Start, Subscriber, connect};
+use tickpath_clock::{AdaptiveWait, Clock, Gap, Gaps, HostClock, Rest, Wait, WakeUp, yield_now};
+use tickpath_log::{Next, PublishError, Reader, Rehearsal, Writer};
+use tickpath_market::{AccountId, ClientOrderId, ExecType, ExecutionReport, Kind, NewOrder, OrdStatus, OrderDenied};
+use tickpath_oms::layout::Inline;
+use tickpath_oms::{Agent, Layout, SessionLanes};
+use zerocopy::{FromBytes, IntoBytes};
+
+use crate::decision::{Decision, Tick};
+use crate::orders::is_of_venue;
+use crate::trade::{OmsRole, lanes, oms_config};
+use tickpath_harness::quiet::Quiet;
+use tickpath_harness::samples::{save, save_gaps, touched_rows};
+use tickpath_harness::targets::is_log;
+use tickpath_harness::{LabError, Parent, Role, Thread};
+
+/// Strategy and OMS.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct TraderRole {
+    /// The transport's URL.
+    pub target: String,
+    /// The topic.
+    pub topic: String,
+    /// The OMS.
+    pub oms: OmsRole,
+    /// Orders expected.
+    pub count: u64,
+    /// Where the strategy runs; in `inline` also the OMS.
+    pub thread: Thread,
+    /// Where its samples go.
+    pub out: PathBuf,
+}
+
+impl Role for TraderRole {
+    const NAME: &'static str = "trader";
+
+    fn play(&self, parent: &Parent) -> Result<(), LabError> {
+        trader(self, parent)
+    }
+}
+
+/// With nothing new for so long, what was on its way is there.
+pub(crate) const QUIET_NS: i64 = 100_000_000;
+
+/// Turns without work between two in which the topic has the time: a tick would wait for the pause of each.
+const TOPIC_EVERY: u32 = 8;
+
+/// What a strategy tells at its end.
+#[derive(Debug, Default, Clone, Serialize, Deserialize)]
+pub(crate) struct Traded {
+    pub missed: u64,
+    /// How often its connection to the ticks was made again, where the client tells.
+    pub reconnects: Option<u64>,
+    pub orders: u64,
+    pub denied: u64,
+    /// Reports that it missed.
+    pub lapped: u64,
+    /// How often it could not hand an order over and stamped its T0 anew, as the clients of others do.
+    #[serde(default)]
+    pub restamped: u64,
+}
+
+/// The trader's life.
+pub(crate) fn trader(role: &TraderRole, parent: &Parent) -> Result<(), LabError> {
+    let clock = HostClock::get()?;
+    let config = oms_config(&role.oms)?;
+    let wait = role.thread.wait()?;
+    // One thread waits for all that it does: when, is not the topic's to say.
+    let of_topic = if (config.layout, wait) == (Layout::Inline, Wait::Adaptive) { Wait::Block } else { wait };
+    if wait == Wait::Adaptive {
+        // What that takes is not taken from the first ticks.
+        WakeUp::of_this_host();
+    }
+    let mut topic = connect(&role.target)?.subscriber(&role.topic, Start::Now, of_topic)?;
+    topic.keep_warm(role.thread.warm);
+    let (mut strategy, gaps) = match config.layout {
+        Layout::Inline => {
+            let mut oms = Inline::open(clock, &config, None).map_err(LabError::other)?;
+            let mut strategy = Strategy::new(role, &clock)?;
+            role.thread.settle()?;
+            parent.ready();
+            let gaps = Gaps::new(clock).of_calls(!is_log(&role.target));
+            let gaps = trade_inline(&mut oms, &mut strategy, topic.as_mut(), wait, gaps, parent)?;
+            oms.sequencer().stop().map_err(LabError::other)?;
+            (strategy, gaps)
+        }
+        Layout::Split | Layout::Mutex => trade_beside(role, &clock, &config, topic.as_mut(), parent)?,
+    };
+    strategy.traded.reconnects = topic.reconnects();
+    save(&role.out, &strategy.rows)?;
+    save(&role.out.with_extension("ticks"), &strategy.ticks)?;
+    save_gaps(&role.out.with_extension("gaps"), &gaps)?;
+    parent.result(&strategy.traded);
+    Ok(())
+}
+
+/// Takes one event off the topic, if there is one: how many there were, and the tick if it was one.
+#[inline(always)]
+fn take_tick(topic: &mut dyn Subscriber, strategy: &mut Strategy) -> Result<(usize, Option<Tick>), LabError> {
+    let mut found = None;
+    let polled = topic.poll(1, &mut |event| match event {
+        BusEvent::Message(message) => found = Some(strategy.see(&message)),
+        BusEvent::Gap(Loss::Missed(missed)) => strategy.traded.missed += missed,
+        // What is no tick of ours is nothing to trade on.
+        BusEvent::Gap(Loss::Reconnected) | BusEvent::Foreign(_) => {}
+    });
+    let events = polled.map_err(|e| LabError::Failed(format!("receiving ticks failed: {e}")))?;
+    Ok((events, found))
+}
+
+/// Strategy and OMS as one thread.
+fn trade_inline(
+    oms: &mut Inline<HostClock>,
+    strategy: &mut Strategy,
+    topic: &mut dyn Subscriber,
+    wait: Wait,
+    mut gaps: Gaps<HostClock>,
+    parent: &Parent,
+) -> Result<Vec<Gap>, LabError> {
+    let clock = strategy.clock;
+    let (stop, mut quiet) = (parent.stop_flag(), Quiet::new(&clock, QUIET_NS));
+    let mut idle_turns = 0u32;
+    let mut rests = (wait == Wait::Adaptive).then(|| AdaptiveWait::new(clock));
+    loop {
+        let (events, tick) = take_tick(topic, strategy)?;
+        if let Some(tick) = tick {
+            if let Some(top) = &tick.top {
+                oms.sequencer().tick(tick.stamp, top).map_err(LabError::other)?;
+            }
+            strategy.on_tick(&tick)?;
+            oms.poll().map_err(LabError::other)?;
+            gaps.found_work(tick.seen);
+            rests.iter_mut().for_each(AdaptiveWait::found);
+            quiet.ends();
+            continue;
+        }
+        if events + oms.poll().map_err(LabError::other)? + strategy.hear()? > 0 {
+            gaps.busy_turn();
+            quiet.ends();
+            continue;
+        }
+        if stop.load(Ordering::Relaxed) && quiet.is_over(parent) {
+            return Ok(gaps.into_found());
+        }
+        // A report of the venue does not wake a thread that sleeps for ticks: look after a millisecond.
+        const LOOK_NS: u64 = 1_000_000;
+        match rests.as_mut().map(|rests| rests.rest(LOOK_NS)) {
+            None if wait != Wait::Busy => {
+                topic.wait(LOOK_NS);
+                continue;
+            }
+            Some(Rest::Sleep(ns)) => {
+                topic.wait(ns);
+                rests.iter_mut().for_each(AdaptiveWait::woke);
+                gaps.busy_turn();
+                oms.is_cold();
+                continue;
+            }
+            _ => {}
+        }
+        idle_turns = idle_turns.wrapping_add(1);
+        let of_topic = idle_turns.is_multiple_of(TOPIC_EVERY) && topic.idle();
+        let of_oms = oms.idle();
+        if of_oms {
+            strategy.rehearse();
+        }
+        // What is our own is no gap.
+        if of_topic || of_oms {
+            gaps.busy_turn();
+        } else {
+            gaps.empty_turn();
+        }
+    }
+}
+
+/// The strategy beside an OMS that has threads of its own.
+fn trade_beside(
+    role: &TraderRole,
+    clock: &HostClock,
+    config: &tickpath_oms::Config,
+    topic: &mut dyn Subscriber,
+    parent: &Parent,
+) -> Result<(Strategy, Vec<Gap>), LabError> {
+    let ticks = crate::trade::market(&role.oms.market, clock)?;
+    let end = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let (ready, is_ready) = std::sync::mpsc::channel();
+        let end = &end;
+        let oms = scope.spawn(move || {
+            tickpath_oms::layout::run(*clock, config, ticks, end, || {
+                let _ = ready.send(());
+            })
+        });
+        // If the OMS ends instead, its error is below.
+        let opened = is_ready.recv().is_ok();
+        let traded = if opened { beside(role, clock, topic, parent) } else { Ok(None) };
+        end.store(true, Ordering::Release);
+        let gaps = oms.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)).map_err(LabError::other)?;
+        let strategy = traded?.ok_or_else(|| LabError::Failed("the OMS ended at once".to_owned()))?;
+        Ok((strategy, gaps))
+    })
+}
+
+fn beside(
+    role: &TraderRole,
+    clock: &HostClock,
+    topic: &mut dyn Subscriber,
+    parent: &Parent,
+) -> Result<Option<Strategy>, LabError> {
+    role.thread.settle()?;
+    let mut strategy = Strategy::new(role, clock)?;
+    let (stop, mut quiet) = (parent.stop_flag(), Quiet::new(clock, QUIET_NS));
+    parent.ready();
+    loop {
+        match take_tick(topic, &mut strategy)?.1 {
+            Some(tick) => {
+                strategy.on_tick(&tick)?;
+                quiet.ends();
+            }
+            None if strategy.hear()? > 0 => quiet.ends(),
+            None if stop.load(Ordering::Relaxed) && quiet.is_over(parent) => return Ok(Some(strategy)),
+            None => topic.wait(1_000_000),
+        }
+    }
+}
+
+/// Sends an order at the touch for every tick.
+struct Strategy {
+    clock: HostClock,
+    requests: Writer,
+    reports: Reader,
+    decision: Decision,
+    /// The stamp of each tick, as they came.
+    ticks: Vec<[u64; 1]>,
+    /// Tick, seen, sent, first report, first report of the venue; one for each order.
+    rows: Vec<[u64; 5]>,
+    traded: Traded,
+    /// The same on lanes of which nobody knows, and who reports there.
+    rehearsal: Option<Box<(Strategy, Writer)>>,
+}
+
+impl Strategy {
+    fn new(role: &TraderRole, clock: &HostClock) -> Result<Self, LabError> {
+        let lanes = lanes(&role.oms.lanes, 1, role.oms.request_bytes, role.oms.report_bytes);
+        let lanes = lanes.join_session(0, clock.calibration())?;
+        let mut strategy = Self::on(lanes, AccountId(role.oms.account), role.count as usize, clock);
+        if role.thread.warm && matches!(role.thread.wait()?, Wait::Busy | Wait::Adaptive) {
+            // Without one, where there is no memory for it perhaps, a tick after a silence takes longer.
+            strategy.rehearsal = strategy.second().ok().map(Box::new);
+        }
+        Ok(strategy)
+    }
+
+    /// A strategy that expects so many ticks.
+    fn on(lanes: SessionLanes, account: AccountId, count: usize, clock: &HostClock) -> Self {
+        Self {
+            clock: *clock,
+            requests: lanes.requests,
+            reports: lanes.reports,
+            decision: Decision::new(account),
+            ticks: touched_rows(count),
+            rows: touched_rows(count),
+            traded: Traded::default(),
+            rehearsal: None,
+        }
+    }
+
+    /// One to rehearse with, and who reports to it: it has room for an order of each side.
+    fn second(&self) -> std::io::Result<(Self, Writer)> {
+        let requests = self.requests.rehearsal()?.writer;
+        let Rehearsal { writer, reader: reports } = self.reports.rehearsal()?;
+        Ok((Self::on(SessionLanes { requests, reports }, self.decision.account(), 2, &self.clock), writer))
+    }
+
+    /// Answers the last tick again on lanes of which nobody knows, and hears of it; looks at what the next answer needs.
+    #[inline(never)]
+    fn rehearse(&mut self) {
+        let Self { requests, decision, ticks, rows, rehearsal, .. } = self;
+        let Some((second, reports)) = rehearsal.as_deref_mut() else { return };
+        requests.keep_warm(size_of::<NewOrder>());
+        let _ = ticks.spare_capacity_mut().first_mut().map(|next| next.write([0]));
+        let _ = rows.spare_capacity_mut().first_mut().map(|next| next.write([0; 5]));
+        second.ticks.clear();
+        if second.rows.len() == second.rows.capacity() {
+            second.rows.clear();
+        }
+        let (stamp, client_order_id) = (second.clock.ticks(), ClientOrderId(second.rows.len() as u64));
+        let (kind, payload) = (Kind::TopOfBook.code(), decision.quote());
+        let tick = second.see(&Message { sequence: None, stamp, kind, payload, origin: None });
+        let _ = second.on_tick(&tick);
+        let (exec_type, status) = (ExecType::New.code(), OrdStatus::New.code());
+        let report = ExecutionReport { client_order_id, exec_type, status, ..ExecutionReport::default() };
+        let _ = reports.publish(stamp, Kind::ExecutionReport.code(), report.as_bytes());
+        let _ = second.hear();
+    }
+
+    /// Takes a message off the topic.
+    // One function for what is real and what is rehearsed, as the two below: a copy would keep nothing warm.
+    #[inline(never)]
+    fn see(&mut self, message: &Message<'_>) -> Tick {
+        let seen = self.clock.ticks();
+        self.ticks.push([message.stamp]);
+        Tick::of(message, seen)
+    }
+
+    /// The decision, and the order.
+    #[inline(never)]
+    fn on_tick(&mut self, tick: &Tick) -> Result<(), LabError> {
+        let Some(order) = self.decision.on_tick(tick, self.rows.len() as u64) else { return Ok(()) };
+        let sent = self.clock.ticks();
+        loop {
+            match self.requests.publish(sent, Kind::NewOrder.code(), order.as_bytes()) {
+                Ok(_) => {
+                    self.rows.push([tick.stamp, tick.seen, sent, 0, 0]);
+                    self.traded.orders += 1;
+                    return Ok(());
+                }
+                Err(PublishError::Full) => yield_now(),
+                Err(e) => return Err(LabError::Failed(format!("the OMS's lane: {e}"))),
+            }
+        }
+    }
+
+    /// Takes what the OMS says.
+    #[inline(never)]
+    fn hear(&mut self) -> Result<usize, LabError> {
+        let Self { reports, clock, rows, .. } = self;
+        let mut take = |id: ClientOrderId, of_venue: bool| {
+            let Some(row) = rows.get_mut(id.0 as u32 as usize) else { return };
+            let now = clock.ticks();
+            if row[3] == 0 {
+                row[3] = now;
+            }
+            if of_venue && row[4] == 0 {
+                row[4] = now;
+            }
+        };
+        let (mut denied, mut lapped) = (0, 0);
+        let heard = reports.drain(8, |next| {
+            let message = match next {
+                Next::Message(message) => message,
+                Next::Gap(missed) => return lapped += missed,
+                Next::Empty => return,
+            };
+            if message.kind == Kind::OrderDenied.code() {
+                if let Ok(report) = OrderDenied::read_from_bytes(message.payload) {
+                    denied += 1;
+                    take(report.client_order_id, false);
+                }
+            } else if let Ok(report) = ExecutionReport::read(message.kind, message.payload) {
+                take(report.client_order_id, is_of_venue(&report));
+            }
+        });
+        self.traded.denied += denied;
+        self.traded.lapped += lapped;
+        heard.map_err(|e| LabError::Failed(format!("the report log: {e}")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tickpath_log::{Config, Place, Policy, Registration};
+    use tickpath_market::{Price, TopOfBook};
+
+    use super::*;
+    use crate::trade::SYMBOL;
+
+    /// Answers eight ticks, hears of each third, and rehearses before each, or not: all that is left of it, and how many
+    /// orders were rehearsed.
+    fn day(rehearses: bool) -> (String, u64) {
+        let clock = HostClock::get().expect("this host has a clock");
+        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        let lanes = [("requests", Policy::Fail), ("reports", Policy::Overwrite)];
+        let [requests, mut oms] = lanes.map(|(name, policy)| {
+            let config = Config::topic(Place::folder(folder.path().join(name)), policy);
+            Writer::open(&config, clock.calibration()).expect("the folder is ours")
+        });
+        let [mut orders, reports] = [&requests, &oms].map(|lane| {
+            let start = tickpath_log::Start::Oldest;
+            Reader::open(lane.place(), start, Registration::Registered).expect("the lane is there")
+        });
+        let mut strategy = Strategy::on(SessionLanes { requests, reports }, AccountId(7), 8, &clock);
+        if rehearses {
+            strategy.rehearsal = Some(Box::new(strategy.second().expect("there is memory")));
+        }
+        for stamp in 1..=8 {
+            (0..50).for_each(|_| strategy.rehearse());
+            assert_eq!(strategy.hear().expect("the lane is sound"), 0, "nobody has said anything");
+            let [bid, ask] = [99, 100].map(|price| Price::from_whole(price + stamp as i64));
+            let top = TopOfBook { bid, ask, symbol: SYMBOL, ..TopOfBook::default() };
+            let (kind, payload) = (Kind::TopOfBook.code(), top.as_bytes());
+            let tick = strategy.see(&Message { sequence: None, stamp, kind, payload, origin: None });
+            strategy.on_tick(&tick).expect("there is room");
+            if stamp % 3 == 0 {
+                let (exec_type, status) = (ExecType::New.code(), OrdStatus::New.code());
+                let client_order_id = ClientOrderId(stamp - 1);
+                let report = ExecutionReport { client_order_id, exec_type, status, ..ExecutionReport::default() };
+                oms.publish(stamp, Kind::ExecutionReport.code(), report.as_bytes()).expect("it never waits");
+                assert_eq!(strategy.hear().expect("the lane is sound"), 1);
+            }
+        }
+        let mut sent = Vec::new();
+        let drained = orders.drain(100, |next| match next {
+            Next::Message(order) => sent.push((order.kind, order.payload.to_vec())),
+            other => panic!("{other:?} where an order is"),
+        });
+        assert_eq!(drained.expect("the lane is sound"), 8);
+        let rows: Vec<_> = strategy.rows.iter().map(|row| (row[0], row[3] > 0, row[4] > 0)).collect();
+        let rehearsed = strategy.rehearsal.as_ref().map_or(0, |second| second.0.traded.orders);
+        (format!("{sent:?} {rows:?} {:?} {:?}", strategy.ticks, strategy.traded), rehearsed)
+    }
+
+    #[test]
+    fn who_rehearses_trades_as_who_does_not() {
+        let [(warm, rehearsed), (cold, none)] = [true, false].map(day);
+        assert_eq!(warm, cold);
+        assert_eq!((rehearsed, none), (350, 0), "before the first tick there is no touch");
+    }
+}

@@ -1,5 +1,0 @@
-//! The workloads on planted facts: what their results say of them is known beforehand.
-
-mod analyse;
-mod go;
-mod python;
