@@ -19,7 +19,8 @@ pub struct ExplainArgs {
     /// Run the command so often, one after the other; then up to five times without the stamps, for what they cost
     #[arg(long, value_name = "N", default_value_t = 19, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub repeat: u32,
-    /// What runs beside the command, from before its first run until after its last: the subscriber's command line
+    /// What runs beside the command, from before its first run until after its last: the command line of who subscribes,
+    /// or waits by blpop
     #[arg(long = "with", value_name = "CMD", requires = "command")]
     pub companion: Option<String>,
     /// How long one run of the command may take, in seconds
@@ -37,14 +38,15 @@ pub struct ExplainArgs {
     #[arg(long, value_name = "S", default_value_t = 100.0, value_parser = seconds)]
     pub seconds: f64,
     /// The changes to try: all that are possible here, none, or of warm-connection, listen, no-sleep, hiredis, uvloop,
-    /// unix-socket, no-persistence, aof-everysec, aof-always, one-core, cores-apart, busy-reader, rust, nats, log
+    /// unix-socket, no-persistence, aof-everysec, aof-always, one-core, cores-apart, busy-reader, import-tickpath, rust,
+    /// nats, log
     #[arg(long, value_name = "all|none|LIST", default_value = "all", value_parser = gains)]
     pub gains: Gains,
     #[command(flatten)]
     pub cpus: Cpus,
     #[command(flatten)]
     pub output: Output,
-    /// A command that publishes with redis-py and ends; its scripts stay as they are
+    /// A command that publishes with redis-py, or pushes to a list, and ends; its scripts stay as they are
     #[arg(last = true, value_name = "CMD")]
     pub command: Vec<String>,
 }

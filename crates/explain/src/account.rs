@@ -38,7 +38,8 @@ pub(super) fn fill_connect(run: &mut Run, sent: &[Sent], subscriber: Option<&Wat
     set(run, "connect_ns", of(|sent| sent.connected.saturating_sub(sent.connect)));
     set(run, "connect_commands", of(|sent| sent.commands));
     let first = subscriber.and_then(|subscriber| subscriber.subscribed.first());
-    set(run, "subscribe_ns", first.map(|row| row.confirmed.saturating_sub(row.called) as f64));
+    let took = first.map(|row| row.confirmed.saturating_sub(row.called) as f64);
+    set(run, "subscribe_ns", took.filter(|ns| *ns > 0.0));
     if let Some(again) = subscriber.map(|s| s.connections).filter(|connections| *connections > 1) {
         run.notes.push(format!(
             "the subscriber connected {again} times; what was published while it was not connected is lost to it"

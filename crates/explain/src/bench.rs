@@ -8,6 +8,7 @@ use super::floor::{self, Floor, Sides};
 use super::server::Target;
 use super::settings::{Client, Settings, Subject};
 use super::stages::Between;
+use super::traffic::Traffic;
 use tickpath_harness::{Lab, LabError};
 use tickpath_result::Run;
 use tickpath_scratch::python::Python;
@@ -23,6 +24,8 @@ pub(super) struct Bench<'a> {
     pub hook: PathBuf,
     /// The Redis server that is named, or a scratch one; none if scripts bring their own, or the bus goes elsewhere.
     pub target: Option<Target>,
+    /// What the user's scripts send, once that was seen.
+    pub traffic: Option<Traffic>,
     /// What bare sockets need, by whether the subscriber spins, and by the pause before each message.
     floors: BTreeMap<(bool, u64), Floor>,
 }
@@ -38,7 +41,8 @@ impl<'a> Bench<'a> {
         };
         let needs_python = !matches!(settings.subject, Subject::Client(Client::Rust) | Subject::Bus(_));
         let python = needs_python.then(|| Python::prepare(lab.progress)).transpose()?;
-        Ok(Self { lab, settings, python, hook: command::hook(lab)?, target, floors: BTreeMap::new() })
+        let (hook, floors) = (command::hook(lab)?, BTreeMap::new());
+        Ok(Self { lab, settings, python, hook, target, traffic: None, floors })
     }
 
     /// The Python that has redis-py.

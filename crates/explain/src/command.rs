@@ -181,14 +181,15 @@ impl Outcome {
         let uses_redis = |watched: &Watched| watched.process.as_ref().is_some_and(|process| process.import_ended > 0);
         if !self.watched.iter().any(uses_redis) {
             return Some(
-                "no process of the command imports redis; give a script that publishes with redis-py".to_owned(),
+                "no process of the command imports redis; give a script that publishes with redis-py, or pushes"
+                    .to_owned(),
             );
         }
         let where_else = match has_companion && self.watched.iter().all(|watched| watched.received.is_empty()) {
-            true => "the command is what publishes, --with what receives",
-            false => "calls of publish are watched, pipelines and scripts on the server are not",
+            true => "the command is what publishes or pushes, --with what receives",
+            false => "calls of publish, rpush and lpush are watched, one message each; pipelines and Lua are not",
         };
-        Some(format!("no process of the command has published anything; {where_else}"))
+        Some(format!("no process of the command has published or pushed anything; {where_else}"))
     }
 }
 

@@ -39,7 +39,8 @@ pub(super) fn findings(result: &ResultFile) -> Vec<String> {
     told.extend(pause(result, steady));
     told.extend(asking(result, leading));
     told.extend(clock(leading));
-    told.extend(persistence(result));
+    told.extend(persistence(result, leading));
+    told.extend(import(result));
     told.extend(gains(result, leading));
     told.extend(remainder(leading));
     told.extend(hook(leading));
@@ -108,10 +109,16 @@ fn connect(run: &Run) -> Vec<String> {
     }
     if let Some(commands) = run.figures.get("connect_commands").filter(|commands| **commands >= 1.0) {
         told.push(format!(
-            "The handshake of this redis-py is {commands:.0} commands, each a round trip, before the first PUBLISH."
+            "The handshake of this redis-py is {commands:.0} commands, each a round trip, before the first {}.",
+            sends(run)
         ));
     }
     told
+}
+
+/// The command that sends its messages.
+fn sends(run: &Run) -> String {
+    run.params.text("sends").unwrap_or_else(|| "PUBLISH".to_owned())
 }
 
 /// What a run's messages are called.
@@ -266,9 +273,23 @@ fn clock(run: &Run) -> Option<String> {
 }
 
 /// The question that people ask first.
-fn persistence(result: &ResultFile) -> Option<String> {
+fn persistence(result: &ResultFile, run: &Run) -> Option<String> {
     let gain = tried(result, "no_persistence").and_then(gain)?;
-    Some(format!("Without persistence: {gain}; PUBLISH itself writes no key."))
+    let publishes = sends(run) == "PUBLISH";
+    Some(format!("Without persistence: {gain}{}.", if publishes { "; PUBLISH itself writes no key" } else { "" }))
+}
+
+/// The same scripts with another import; where nothing was measured, why not, and what to do about it.
+fn import(result: &ResultFile) -> Option<String> {
+    let found = tried(result, "import_tickpath")?;
+    let told = gain(found).unwrap_or_else(|| match &found.note {
+        Some(why) => format!("not measured: {why}"),
+        None => "not measured".to_owned(),
+    });
+    Some(format!(
+        "`import tickpath` in place of redis-py, the same script over shared memory, both ends on this host: {told}. \
+         docs/redis-py.md has the lines that change, and tickpath.bridge keeps the broker for everybody else."
+    ))
 }
 
 /// The clear gains, the largest first; without what is there already, and without what was never done.
@@ -423,6 +444,29 @@ mod tests {
             ],
             &["What gains most"],
         );
+    }
+
+    #[test]
+    fn another_import_is_told_with_its_page_and_what_it_gains_or_what_it_needs() {
+        let steady = run(Phase::Steady, &[("client", 100e3)], &[]);
+        let page = "docs/redis-py.md has the lines that change, and tickpath.bridge keeps the broker";
+        let begin = "`import tickpath` in place of redis-py, the same script over shared memory";
+        let measured = file(vec![steady.clone()], &[("import_tickpath", 12.0, 11.0, 13.0)]);
+        let most = "What gains most: import tickpath (12 times).";
+        check(&measured, &[begin, "12 times faster (11 to 13).", page, most], &["not measured"]);
+        let mut lacking = file(vec![steady], &[("import_tickpath", 12.0, 11.0, 13.0)]);
+        let note = Some("python3 cannot import the package; run pip install it".to_owned());
+        let [line] = &mut lacking.comparisons[..] else { panic!("one line") };
+        *line = Comparison { name: line.name.clone(), figure: FIGURE.to_owned(), note, ..Comparison::default() };
+        check(&lacking, &[begin, ": not measured: python3 cannot", "pip install it.", page], &["times", "What gains"]);
+    }
+
+    #[test]
+    fn what_is_pushed_is_called_so() {
+        let mut pushed = cold();
+        pushed.params.set("sends", "RPUSH");
+        let result = file(vec![pushed], &[("no_persistence", 1.3, 1.2, 1.4)]);
+        check(&result, &["the first RPUSH.", "Without persistence: 1.3 times faster (1.2 to 1.4)."], &["PUBLISH"]);
     }
 
     #[test]

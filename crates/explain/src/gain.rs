@@ -33,6 +33,8 @@ pub enum Gain {
     CoresApart,
     /// A reader that looks again and again, instead of one that sleeps.
     BusyReader,
+    /// The package `tickpath` instead of redis-py, over shared memory instead of the server, in the same scripts.
+    ImportTickpath,
     /// Our own bus instead of redis-py, over the same server.
     Rust,
     /// NATS instead of the server, our own bus over both.
@@ -42,7 +44,7 @@ pub enum Gain {
 }
 
 /// Every change with its name, in the order in which they are tried.
-pub const GAINS: [(Gain, &str); 15] = [
+pub const GAINS: [(Gain, &str); 16] = [
     (Gain::WarmConnection, "warm_connection"),
     (Gain::Listen, "listen"),
     (Gain::NoSleep, "no_sleep"),
@@ -55,6 +57,7 @@ pub const GAINS: [(Gain, &str); 15] = [
     (Gain::OneCore, "one_core"),
     (Gain::CoresApart, "cores_apart"),
     (Gain::BusyReader, "busy_reader"),
+    (Gain::ImportTickpath, "import_tickpath"),
     (Gain::Rust, "rust"),
     (Gain::Nats, "nats"),
     (Gain::Log, "log"),
@@ -90,6 +93,7 @@ pub(super) fn words(name: &str) -> &str {
         Ok(Gain::OneCore) => "all on one core",
         Ok(Gain::CoresApart) => "a core each",
         Ok(Gain::BusyReader) => "a spinning reader",
+        Ok(Gain::ImportTickpath) => "import tickpath",
         Ok(Gain::Rust) => "Rust, not Python",
         Ok(Gain::Nats) => "NATS, same client",
         Ok(Gain::Log) => "log, same client",

@@ -3,21 +3,23 @@
 //! A change that needs other settings of the server is tried on a scratch server, and so is what it is compared with.
 //! The gain is the time of what there is divided by that of the change, of the middle round: above one the change is
 //! faster, and where its interval holds one, no gain was seen. The more changes are tried, the more rounds it takes for
-//! all intervals to hold together.
+//! all intervals to hold together. The change of scripts' import is tried with messages as theirs, and has a line without
+//! figures where nothing can be measured.
 
 use tickpath_clock::Clock;
 
 use super::bench::Bench;
-use super::gain::{FIGURE, GAINS};
+use super::gain::{FIGURE, GAINS, Gain};
 use super::pair::Order;
 use super::server::Target;
 use super::settings::{Client, Settings, Subject};
 use super::testbed::{self, AROUND_S, Testbed};
-use super::trial::{Trial, trial};
+use super::traffic::Traffic;
+use super::trial::{Side, Trial, trial};
 use tickpath_compare::{Line, in_turn, pairs_needed, table};
 use tickpath_harness::{Around, LabError};
 use tickpath_result::without_login;
-use tickpath_result::{Counts, Phase, ResultFile, Run, Series};
+use tickpath_result::{Comparison, Counts, Phase, ResultFile, Run, Series};
 use tickpath_scratch::redis::Persistence;
 
 /// The fewest rounds, and how many more than needed, for one may not be valid.
@@ -30,12 +32,15 @@ const LEAST_MESSAGES: u64 = 40;
 const RATE: f64 = 500.0;
 const LEAST_RATE: f64 = 50.0;
 
+/// What is said of a change whose rounds all came to nothing.
+const NOT_JUDGED: &str = "in no round were both sides measured and valid; let nothing else run, and try again";
+
 /// The share of all time that gains may take.
 const SHARE: f64 = 0.6;
 
 /// Tries all that were asked for; what cannot be tried here is told in the result's first run.
 pub(super) fn run(bench: &mut Bench<'_>, result: &mut ResultFile) -> Result<(), LabError> {
-    let (mut trials, mut missing) = trials(bench.settings);
+    let (mut trials, mut missing) = trials(bench.settings, bench.traffic.as_ref());
     let is_bus = matches!(bench.settings.subject, Subject::Bus(_));
     if bench.target.is_none() && !is_bus && !trials.is_empty() {
         match Target::scratch(bench.lab, Persistence::Rdb, None) {
@@ -50,19 +55,30 @@ pub(super) fn run(bench: &mut Bench<'_>, result: &mut ResultFile) -> Result<(), 
     let steady = result.runs.iter().filter(|run| run.phase == Phase::Steady);
     let rate = steady.filter_map(|run| run.params.0.get("rate_per_s")?.as_f64()).fold(RATE, f64::min).max(LEAST_RATE);
     let (rounds, batch) = plan(bench.settings.seconds, trials.len(), rate);
+    let as_theirs = order_of_scripts(bench, trials.len()).unwrap_or(batch);
     let mut testbed = Testbed::new(batch);
     let (mut lines, mut done) = (Vec::new(), Ok(()));
+    let mut import = None;
     for trial in trials {
+        let is_import = trial.gain == Gain::ImportTickpath;
+        testbed.batch = if is_import { as_theirs } else { batch };
         match testbed.prepare(bench, &trial) {
             Ok(()) => done = take_turns(&trial, rounds, bench, &mut testbed, result, &mut lines),
+            Err(why) if is_import => import = Some(why.to_string()),
             Err(why) => missing.push(format!("not tried: {}: {why}", trial.gain)),
+        }
+        if is_import && import.is_none() {
+            import = Some(NOT_JUDGED.to_owned());
         }
         testbed.close(&trial);
         if done.is_err() {
             break;
         }
     }
-    result.comparisons.extend(table(lines));
+    testbed.end(bench.target.as_mut());
+    let lines = table(lines);
+    result.comparisons.extend(import.and_then(|why| without_figures(Gain::ImportTickpath, why, &lines)));
+    result.comparisons.extend(lines);
     done?;
     if let Some(run) = result.runs.iter_mut().find(|run| !run.stages.is_empty()) {
         run.notes.extend(missing);
@@ -72,19 +88,34 @@ pub(super) fn run(bench: &mut Bench<'_>, result: &mut ResultFile) -> Result<(), 
 
 /// How many changes are tried, and about how long that takes, in seconds.
 pub(super) fn estimate(settings: &Settings) -> (usize, f64) {
-    let (trials, _) = trials(settings);
+    let (trials, _) = trials(settings, None);
     let (rounds, batch) = plan(settings.seconds, trials.len(), RATE);
     let sides = trials.iter().flat_map(|trial| [&trial.base, &trial.change]);
     (trials.len(), f64::from(rounds) * sides.map(|side| testbed::seconds(side, &batch)).sum::<f64>())
 }
 
+/// The batch of scripts whose rate is known.
+fn order_of_scripts(bench: &Bench<'_>, trials: usize) -> Option<Order> {
+    let traffic = bench.traffic.as_ref()?;
+    let (_, batch) = plan(bench.settings.seconds, trials, traffic.rate()?);
+    Some(traffic.order(batch, LEAST_MESSAGES))
+}
+
+/// The line of a change that was asked for and has none in the table: why there are no figures.
+fn without_figures(gain: Gain, why: String, lines: &[Comparison]) -> Option<Comparison> {
+    let name = format!("gain_{gain}");
+    let has_one = lines.iter().any(|line| line.name == name);
+    let line = Comparison { name, figure: FIGURE.to_owned(), note: Some(why), ..Comparison::default() };
+    (!has_one).then_some(line)
+}
+
 /// What can be tried of what was asked for, and why something cannot.
-fn trials(settings: &Settings) -> (Vec<Trial>, Vec<String>) {
+fn trials(settings: &Settings, traffic: Option<&Traffic>) -> (Vec<Trial>, Vec<String>) {
     let (mut trials, mut missing) = (Vec::new(), Vec::new());
     // What is not named will be a scratch server.
     let ours = settings.url.is_none();
     for &gain in &settings.gains {
-        match trial(gain, &settings.subject, ours) {
+        match trial(gain, &settings.subject, ours, traffic) {
             Ok(trial) => trials.push(trial),
             Err(Some(why)) => missing.push(format!("not tried: {gain}: {why}")),
             // Who asks for all of them asks for those that there are.
@@ -144,10 +175,7 @@ fn take_turns(
         }
     }
     if done.is_ok() && pairs.iter().all(|pair| pair.contains(&None)) {
-        run.notes.push(format!(
-            "not judged: {}: in no round were both sides measured and valid; let nothing else run, and try again",
-            trial.gain
-        ));
+        run.notes.push(format!("not judged: {}: {NOT_JUDGED}", trial.gain));
     }
     let was_valid = run.valid;
     let ended = around.end(bench.lab, std::slice::from_mut(&mut run));
@@ -189,6 +217,10 @@ fn describe(trial: &Trial, bench: &Bench<'_>, testbed: &Testbed) -> Run {
     run.params.set("change", trial.change.text());
     run.params.set("rate_per_s", testbed.batch.rate());
     run.params.set("count", testbed.batch.count);
+    if let (Gain::ImportTickpath, Side::Pair(setup)) = (trial.gain, &trial.base) {
+        testbed.tell_both(setup, &mut run);
+        run.notes.extend(bench.traffic.as_ref().map(|traffic| traffic.text(&testbed.batch)));
+    }
     run
 }
 
@@ -209,5 +241,15 @@ mod tests {
             assert_eq!(found, rounds, "{trials} in {seconds} s");
             assert!((least..=most).contains(&order.count), "{} for {trials} in {seconds} s", order.count);
         }
+    }
+
+    #[test]
+    fn a_change_without_figures_has_a_line_that_says_why_and_no_number() {
+        let measured = Comparison::new("gain_hiredis", FIGURE, 120e3, 100e3, None);
+        let line = |lines: &[Comparison]| without_figures(Gain::ImportTickpath, "no package".to_owned(), lines);
+        let found = line(std::slice::from_ref(&measured)).unwrap();
+        assert_eq!((found.name.as_str(), found.note.as_deref()), ("gain_import_tickpath", Some("no package")));
+        assert_eq!([found.a, found.b, found.ratio, found.low, found.high], [None; 5]);
+        assert_eq!(line(&[measured, Comparison { note: None, ..found }]), None);
     }
 }

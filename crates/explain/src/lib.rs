@@ -19,6 +19,7 @@
 //! | `gain.rs`     | the changes that can be tried                                           |
 //! | `gains.rs`    | what each change would gain, in turns with what there is                |
 //! | `trial.rs`    | for each change the way there is, and the way that it becomes           |
+//! | `traffic.rs`  | what scripts send, and how they wait, for the change of their import    |
 //! | `testbed.rs`  | what takes turns, opened: servers, pairs, one batch of each             |
 //! | `pair.rs`     | a publisher and a subscriber that stay connected and take orders        |
 //! | `command.rs`  | scripts as they are, each run a new process, watched by a hook          |
@@ -47,6 +48,7 @@ mod settings;
 mod stages;
 mod testbed;
 mod text;
+mod traffic;
 mod trial;
 
 pub use findings::WORKLOAD;

@@ -1,4 +1,5 @@
-//! A publisher and a subscriber with redis-py, each a process of its own, that stay connected and take orders.
+//! A publisher and a subscriber with redis-py, or with the package `tickpath` in its place, each a process of its own, that
+//! stay connected and take orders.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -12,11 +13,14 @@ use tickpath_harness::samples::Samples;
 use tickpath_harness::{Lab, LabError};
 use tickpath_result::{Counts, Hop, median};
 use tickpath_scratch::python::Python;
+use tickpath_scratch::scripts::Library;
 
-/// The scripts, and what both import.
+/// The scripts, what both import, and what each library does of it.
 const BLOCKING: (&str, &str) = ("pair_blocking.py", include_str!("python/pair_blocking.py"));
 const ASYNCIO: (&str, &str) = ("pair_asyncio.py", include_str!("python/pair_asyncio.py"));
 const COMMON: (&str, &str) = ("pair.py", include_str!("python/pair.py"));
+const BY_REDIS_PY: (&str, &str) = ("by_redis_py.py", include_str!("python/by_redis_py.py"));
+const BY_TICKPATH: (&str, &str) = ("by_tickpath.py", include_str!("python/by_tickpath.py"));
 
 /// A process may go without a message for so long.
 const SILENCE_S: f64 = 10.0;
@@ -24,16 +28,21 @@ const SILENCE_S: f64 = 10.0;
 /// Late sends that a valid batch may have.
 const MOST_LATE: f64 = 0.01;
 
-/// Bytes of a message.
+/// Bytes of a message, if a script's are not known, and of the shortest one, which holds its number.
 pub(super) const MESSAGE_BYTES: usize = 32;
+pub(super) const LEAST_BYTES: usize = 12;
 
-/// How redis-py is used.
+/// How redis-py is used, or the package in its place.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct PairConfig {
-    /// The server's URL as redis-py writes it.
+    /// The server's URL as redis-py writes it, or the log's.
     pub url: String,
+    pub library: Library,
     pub flavour: Flavour,
+    pub way: Way,
     pub receive: Receive,
+    /// Bytes of a message.
+    pub size: usize,
     /// Whether hiredis reads the protocol; else redis-py does so itself, as `pip install redis` leaves it.
     pub hiredis: bool,
     /// The CPU of the publisher and of the subscriber; any if there are none.
@@ -49,11 +58,21 @@ pub(super) enum Flavour {
     Uvloop,
 }
 
+/// What the messages go through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Way {
+    /// A channel, to which is published; the log's topic.
+    Channel,
+    /// A list, to which is pushed; the log's queue.
+    Queue,
+}
+
 /// How the subscriber waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Receive {
-    /// A blocking loop over `listen()`.
+    /// A blocking loop over `listen()`, or over `blpop()`.
     Listen,
     /// `get_message()` again and again.
     Spin,
@@ -96,9 +115,13 @@ impl Order {
 struct Settings<'a> {
     role: &'a str,
     channel: &'a str,
+    /// The module that carries the messages.
+    library: &'a str,
     #[serde(rename = "loop")]
     flavour: Flavour,
+    way: Way,
     receive: Receive,
+    size: usize,
     parser: &'a str,
     cpu: Option<usize>,
     hook: Option<&'a Path>,
@@ -148,20 +171,27 @@ impl Pair {
         hook: Option<&Path>,
     ) -> Result<Self, LabError> {
         let script = if config.flavour == Flavour::Blocking { BLOCKING } else { ASYNCIO };
+        let by = match config.library {
+            Library::RedisPy => BY_REDIS_PY,
+            Library::Tickpath => BY_TICKPATH,
+        };
         let [publisher_cpu, subscriber_cpu] = config.cpus.map_or([None, None], |cpus| cpus.map(Some));
         let spawn = |role: &'static str, cpu| {
             let parser = if config.hiredis { "hiredis" } else { "python" };
             let settings = Settings {
                 role,
                 channel,
+                library: by.0.trim_end_matches(".py"),
                 flavour: config.flavour,
+                way: config.way,
                 receive: config.receive,
+                size: config.size,
                 parser,
                 cpu,
                 hook,
                 silence_s: SILENCE_S,
             };
-            python.spawn(lab, role, &[script, COMMON], &settings)
+            python.spawn(lab, role, &[script, COMMON, by], &settings)
         };
         let mut subscriber = spawn("subscriber", subscriber_cpu)?;
         let mut publisher = spawn("publisher", publisher_cpu)?;
@@ -181,7 +211,7 @@ impl Pair {
         self.subscriber.tell(&serde_json::json!({ "out": subscriber_rows }).to_string())?;
         let Order { count, every_ns, pause_ns } = order;
         let told = serde_json::json!({
-            "count": count, "every_ns": every_ns, "pause_ns": pause_ns, "size": MESSAGE_BYTES, "out": publisher_rows,
+            "count": count, "every_ns": every_ns, "pause_ns": pause_ns, "out": publisher_rows,
         });
         self.publisher.tell(&told.to_string())?;
         let published: Published = self.publisher.result(order.seconds() * 3.0)?;

@@ -4,14 +4,15 @@
 
 use super::account::{fill_connect, fill_stages, fill_waiting, set};
 use super::bench::Bench;
-use super::pair::{Batch, Flavour, MESSAGE_BYTES, Order, Pair, PairConfig, Receive};
+use super::pair::{Batch, Flavour, MESSAGE_BYTES, Order, Pair, PairConfig, Receive, Way};
 use super::records::{Watched, matched};
 use super::scripts;
-use super::server::Target;
+use super::server::{PUBLISH, Target};
 use super::settings::{Client, Settings};
 use super::stages::{Between, Polls, breakdown};
 use tickpath_harness::{Around, LabError};
 use tickpath_result::{Phase, ResultFile, Run, Software, median};
+use tickpath_scratch::scripts::Library;
 
 /// Nanoseconds between messages of a steady run: 1,000 a second.
 pub(super) const EVERY_NS: u64 = 1_000_000;
@@ -43,8 +44,11 @@ pub(super) fn run(bench: &mut Bench<'_>, client: Client, result: &mut ResultFile
     scripts::cold(bench, flavour, result)?;
     let config = PairConfig {
         url: bench.target.as_ref().map(Target::python_url).unwrap_or_default(),
+        library: Library::RedisPy,
         flavour,
+        way: Way::Channel,
         receive: Receive::Listen,
+        size: MESSAGE_BYTES,
         hiredis: false,
         cpus: None,
     };
@@ -101,7 +105,7 @@ fn describe(bench: &Bench<'_>, client: Client, config: &PairConfig, phase: Phase
     };
     let mut run = bench.describe(Run { client: client.name().to_owned(), phase, software, ..Run::default() });
     run.params.set("receive", config.receive.name());
-    run.params.set("size_bytes", MESSAGE_BYTES as u64);
+    run.params.set("size_bytes", config.size as u64);
     run.params.set("count", order.count);
     match order.pause_ns {
         0 => run.params.set("rate_per_s", 1e9 / order.every_ns as f64),
@@ -120,9 +124,9 @@ fn measure(
     between: Between,
     run: &mut Run,
 ) -> Result<(), LabError> {
-    let began = bench.target.as_mut().and_then(Target::executed);
+    let began = bench.target.as_mut().and_then(|target| target.executed(PUBLISH));
     let batch = pair.run(order)?;
-    let ended = bench.target.as_mut().and_then(Target::executed);
+    let ended = bench.target.as_mut().and_then(|target| target.executed(PUBLISH));
     let server_ns = began.zip(ended).and_then(|(began, ended)| ended.since(began));
     let between = Between { server_ns, ..between };
     run.counts = batch.counts();

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
@@ -29,6 +29,8 @@ pub(super) struct Watched {
 pub(super) struct Process {
     /// The script's file name.
     pub program: String,
+    /// Its interpreter.
+    pub executable: PathBuf,
     pub runtime: String,
     pub versions: BTreeMap<String, String>,
     /// UTC minus the monotonic clock.
@@ -39,6 +41,8 @@ pub(super) struct Process {
     pub import_ended: u64,
     /// The URL of the server that it connected to last, without a password.
     pub server: Option<String>,
+    /// The command that it sent its first message by.
+    pub sends: Option<String>,
 }
 
 /// The stamps of one publish call; zero is a stamp that was not taken.
@@ -67,7 +71,7 @@ pub(super) struct Sent {
     pub delayed_else: u64,
 }
 
-/// From the subscribe call to its confirmation.
+/// From the subscribe call to its confirmation; both are one moment of who begins to wait for what is pushed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Deserialize)]
 pub(super) struct Subscribed {
     pub called: u64,
@@ -154,6 +158,11 @@ impl Watched {
         (wall > 0).then(|| 100.0 * cpu as f64 / wall as f64)
     }
 
+    /// Whether it has imported a package of this name.
+    pub fn has(&self, package: &str) -> bool {
+        self.process.as_ref().is_some_and(|process| process.versions.contains_key(package))
+    }
+
     fn take(&mut self, line: Line) {
         match line {
             Line::Process(process) => self.process = Some(process),
@@ -165,6 +174,11 @@ impl Watched {
             Line::Connected(rows) => self.connections += rows.len(),
         }
     }
+}
+
+/// Who received most.
+pub(super) fn subscriber(watched: &[Watched]) -> Option<&Watched> {
+    watched.iter().filter(|watched| !watched.received.is_empty()).max_by_key(|watched| watched.received.len())
 }
 
 /// Matches a subscriber's messages to those that were sent, the oldest of equal ones first.

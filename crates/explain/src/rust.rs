@@ -9,7 +9,7 @@ use super::bench::Bench;
 use super::floor::{self, Floor, Sides};
 use super::pair::MESSAGE_BYTES;
 use super::phases::{EVERY_NS, pauses};
-use super::server::Target;
+use super::server::PUBLISH;
 use super::settings::LEAST_MESSAGES;
 use super::stages::{bounded, measured, unexplained};
 use tickpath_harness::LabError;
@@ -49,12 +49,12 @@ pub(super) fn run(bench: &mut Bench<'_>, result: &mut ResultFile) -> Result<(), 
         let told = settings(&url, cpus, phase, rate, count, Wait::Block);
         let pause_ns = if phase == Phase::Cold { COLD_PAUSE_NS } else { (1e9 / rate) as u64 };
         let below = Below::measure(bench, &url, pause_ns, network_ns, result.host.cache_line_transfer_ns)?;
-        let began = bench.target.as_mut().and_then(Target::executed);
+        let began = bench.target.as_mut().and_then(|target| target.executed(PUBLISH));
         let mut run = match phase {
             Phase::Cold => pubsub::cold(lab, &told, count)?,
             Phase::Idle | Phase::Steady => pubsub::run(lab, &told)?,
         };
-        let ended = bench.target.as_mut().and_then(Target::executed);
+        let ended = bench.target.as_mut().and_then(|target| target.executed(PUBLISH));
         let server_ns = began.zip(ended).and_then(|(began, ended)| ended.since(began));
         explain(&mut run, server_ns, &below);
         if phase == Phase::Steady {

@@ -1,18 +1,20 @@
 //! Scripts as they are: the user's, and our copies of the published ones, one publish a process.
 //!
 //! The first call of a process is cold, its connection made inside; what a process publishes after that is steady.
-//! There are no intended times: a script publishes when it does, so latency counts from the call.
+//! There are no intended times: a script publishes when it does, so latency counts from the call. What is pushed to a list
+//! and popped from it is a message as well.
 
 use std::collections::BTreeSet;
 
 use super::account::{fill_connect, fill_payload_clock, fill_stages, fill_waiting, set};
 use super::bench::Bench;
 use super::command::{self, Outcome, Scripts};
-use super::pair::{Flavour, Receive, hop};
-use super::records::{Journey, Matched, Process, Received, Sent, Watched, matched};
-use super::server::Target;
+use super::pair::{Flavour, Receive, Way, hop};
+use super::records::{Journey, Matched, Process, Received, Sent, Watched, matched, subscriber};
+use super::server::{PUBLISH, Target};
 use super::settings::Client;
 use super::stages::{Between, Polls, before, breakdown, breakdown_of_calls};
+use super::traffic::Traffic;
 use tickpath_harness::{Around, LabError};
 use tickpath_result::without_login;
 use tickpath_result::{Counts, Phase, ResultFile, Run, Software, median};
@@ -67,7 +69,8 @@ pub(super) fn users(
             run.params.set("companion", without_login(companion));
         }
     };
-    explain(bench, &scripts, about, result)
+    bench.traffic = explain(bench, &scripts, about, result)?;
+    Ok(())
 }
 
 /// The published case: one publish a process, 19 times, to a subscriber that spins on get_message.
@@ -83,7 +86,7 @@ pub(super) fn published(bench: &mut Bench<'_>, result: &mut ResultFile) -> Resul
                 .to_owned(),
         );
     };
-    explain(bench, &scripts, about, result)
+    explain(bench, &scripts, about, result).map(|_| ())
 }
 
 /// The cold phase of our own clients: a new process for each message, to a subscriber that waits in a blocking loop.
@@ -93,20 +96,22 @@ pub(super) fn cold(bench: &mut Bench<'_>, flavour: Flavour, result: &mut ResultF
         run.params.set("receive", Receive::Listen.name());
         run.notes.push("a new process for each message; redis-py without hiredis".to_owned());
     };
-    explain(bench, &scripts, about, result)
+    explain(bench, &scripts, about, result).map(|_| ())
 }
 
-/// Runs scripts, and puts what was seen of them into the result.
+/// Runs scripts, and puts what was seen of them into the result; gives what they send.
 fn explain(
     bench: &mut Bench<'_>,
     scripts: &Scripts,
     about: impl Fn(&mut Run),
     result: &mut ResultFile,
-) -> Result<(), LabError> {
+) -> Result<Option<Traffic>, LabError> {
     let around = Around::begin(bench.lab, bench.settings.cpus)?;
     let first = result.runs.len();
     let done = watch(bench, scripts).and_then(|sight| sight.tell(bench, scripts, about, result));
-    done.and(around.end(bench.lab, &mut result.runs[first..]))
+    let ended = around.end(bench.lab, &mut result.runs[first..]);
+    let traffic = done?;
+    ended.map(|()| traffic)
 }
 
 /// The median time of so many cold messages, from the call until the script has it.
@@ -158,7 +163,7 @@ fn quoted(word: &str) -> String {
 /// What was seen of scripts.
 struct Sight {
     outcome: Outcome,
-    /// What a PUBLISH took the server meanwhile.
+    /// What a PUBLISH, or a push, took the server meanwhile.
     server_ns: Option<f64>,
 }
 
@@ -166,15 +171,17 @@ fn watch(bench: &mut Bench<'_>, scripts: &Scripts) -> Result<Sight, LabError> {
     let runs = scripts.repeat + scripts.plain;
     bench.lab.step(&format!("explain: a new process {runs} times"), seconds(runs))?;
     let started = command::start(bench.lab, bench.python(), &bench.hook, scripts)?;
+    let mut sends = PUBLISH.to_owned();
     if let Some(first) = started.first()? {
         if let Some(why) = first.emptiness(scripts.companion.is_some()) {
             return Err(LabError::Failed(why));
         }
         adopt_server(bench, &first);
+        sends = Traffic::of(&first.watched).map_or(sends, |traffic| traffic.sends);
     }
-    let began = bench.target.as_mut().and_then(Target::executed);
+    let began = bench.target.as_mut().and_then(|target| target.executed(&sends));
     let outcome = started.finish()?;
-    let ended = bench.target.as_mut().and_then(Target::executed);
+    let ended = bench.target.as_mut().and_then(|target| target.executed(&sends));
     let server_ns = began.zip(ended).and_then(|(began, ended)| ended.since(began));
     Ok(Sight { outcome, server_ns })
 }
@@ -197,26 +204,33 @@ impl Sight {
         scripts: &Scripts,
         about: impl Fn(&mut Run),
         result: &mut ResultFile,
-    ) -> Result<(), LabError> {
+    ) -> Result<Option<Traffic>, LabError> {
         let Self { outcome, server_ns } = self;
         if let Some(why) = outcome.emptiness(scripts.companion.is_some()) {
             return Err(LabError::Failed(outcome.problem.unwrap_or(why)));
         }
+        let traffic = Traffic::of(&outcome.watched);
+        let pushes = traffic.as_ref().filter(|traffic| traffic.way() == Way::Queue);
         let story = Story::of(&outcome);
         let polls = story.subscriber.and_then(|subscriber| Polls::of(&subscriber.received));
         // Without the floor more stays unexplained; the runs that are there are worth more.
         let floor = bench.between(polls.is_some(), BETWEEN_RUNS_NS);
         let why = floor.as_ref().err().map(ToString::to_string);
         let between = Between { server_ns, polls, ..floor.unwrap_or_default() };
+        // What bare sockets need was had of a channel.
+        let between = if pushes.is_some() { Between { wire_ns: None, ..between } } else { between };
         let runs = [Some(story.cold(&between, &outcome)), story.steady(&between)];
         for run in runs.into_iter().flatten() {
             let mut run = bench.describe(run);
             about(&mut run);
+            if let Some(traffic) = pushes {
+                tell_pushes(&mut run, &traffic.sends);
+            }
             run.notes.extend(why.clone());
             judge(&mut run, &outcome, scripts);
             result.runs.push(run);
         }
-        outcome.problem.map_or(Ok(()), |problem| Err(LabError::Failed(problem)))
+        outcome.problem.map_or(Ok(traffic), |problem| Err(LabError::Failed(problem)))
     }
 }
 
@@ -327,9 +341,15 @@ impl<'a> Story<'a> {
     }
 }
 
-/// Who received most.
-fn subscriber(watched: &[Watched]) -> Option<&Watched> {
-    watched.iter().filter(|watched| !watched.received.is_empty()).max_by_key(|watched| watched.received.len())
+/// Of what is pushed by this command the call and the server's time have names of their own.
+fn tell_pushes(run: &mut Run, sends: &str) {
+    run.params.set("sends", sends.to_uppercase());
+    if let Some(hop) = run.hops.remove("publish") {
+        run.hops.insert("push".to_owned(), hop);
+    }
+    if let Some(ns) = run.figures.remove("server_publish_ns") {
+        run.figures.insert("server_push_ns".to_owned(), ns);
+    }
 }
 
 /// What a reader must know, and what breaks the rules of honest measuring.
@@ -348,7 +368,7 @@ fn judge(run: &mut Run, outcome: &Outcome, scripts: &Scripts) {
     if run.counts.lost > 0 {
         run.valid = false;
         run.notes.push(format!(
-            "{} messages were published and not received; start the subscriber earlier, or look why it missed them",
+            "{} messages were sent and not received; start who receives them earlier, or look why it missed them",
             run.counts.lost
         ));
     }

@@ -9,6 +9,9 @@ use tickpath_result::Software;
 use tickpath_scratch::about::{Executed, dial, no_answer, others};
 use tickpath_scratch::redis::{Persistence, Server, ServerSettings};
 
+/// The command that publishes, as a server counts it.
+pub(super) const PUBLISH: &str = "publish";
+
 /// A server, and a connection to it that is not measured.
 pub(super) struct Target {
     connection: Connection,
@@ -73,9 +76,15 @@ impl Target {
         &self.info
     }
 
-    /// What its PUBLISH commands took until now; none if it does not tell.
-    pub fn executed(&mut self) -> Option<Executed> {
-        Executed::of("publish", &mut self.connection)
+    /// What its commands of this name, in small letters, took until now; none if it does not tell.
+    pub fn executed(&mut self, command: &str) -> Option<Executed> {
+        Executed::of(command, &mut self.connection)
+    }
+
+    /// Takes away a list of ours, if it is there still: one whose messages were all popped is not.
+    pub fn remove(&mut self, list: &str) {
+        // A server that is gone keeps what it had, and nobody can change that.
+        let _ = redis::cmd("DEL").arg(list).exec(&mut self.connection);
     }
 }
 

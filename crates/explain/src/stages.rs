@@ -53,7 +53,7 @@ pub(super) const PARTS: [Part; 26] = [
     Part { name: "client", label: "redis-py around the command", group: Group::Python },
     Part { name: "encode", label: "encode the command", group: Group::Python },
     Part { name: "send", label: "write to the socket", group: Group::Other },
-    Part { name: "server", label: "PUBLISH, the mean that the server tells", group: Group::Other },
+    Part { name: "server", label: "the command, the mean the server tells", group: Group::Other },
     Part { name: "kernel_and_wake_up", label: "kernel, and waking server and reader", group: Group::Other },
     Part { name: "network", label: "the network, to the server and back", group: Group::Other },
     Part { name: "cache_line", label: "a cache line to the other core", group: Group::Other },
@@ -76,7 +76,7 @@ pub(super) fn part(name: &str) -> Option<Part> {
 /// What is known of the way between the two processes.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Between {
-    /// What the server says that one PUBLISH took meanwhile: the mean, whoever sent it.
+    /// What the server says that one PUBLISH, or one push, took meanwhile: the mean, whoever sent it.
     pub server_ns: Option<f64>,
     /// The same message over bare sockets: from the return of the write until the return of the read.
     pub wire_ns: Option<f64>,

@@ -3,15 +3,17 @@
 use tickpath_clock::Wait;
 
 use super::bench::Bench;
-use super::pair::{Order, Pair, PairConfig, Receive};
+use super::pair::{Order, Pair, PairConfig, Receive, Way};
 use super::server::Target;
-use super::trial::{Cores, Place, Setup, Side, Trial};
+use super::trial::{Cores, Interpreter, Place, Setup, Side, Trial};
 use super::{rust, scripts};
 use tickpath_compare::value;
 use tickpath_harness::LabError;
 use tickpath_lab_bus::pubsub;
-use tickpath_result::{Counts, Phase};
+use tickpath_result::{Counts, Phase, Run};
+use tickpath_scratch::python::Python;
 use tickpath_scratch::redis::Persistence;
+use tickpath_scratch::scripts::another_version;
 
 /// Processes of a cold batch.
 const COLD_PROCESSES: u32 = 5;
@@ -19,6 +21,9 @@ const COLD_PROCESSES: u32 = 5;
 /// What a batch takes beside its messages, in seconds, of a pair that is there and of our own bus, which is started.
 pub(super) const AROUND_S: f64 = 0.1;
 const BUS_S: f64 = 0.8;
+
+/// Where logs in shared memory are.
+const LOG: &str = "shm://";
 
 /// What is open: scratch servers, and pairs that stay connected.
 pub(super) struct Testbed {
@@ -28,12 +33,16 @@ pub(super) struct Testbed {
     pairs: Vec<(Setup, Pair)>,
     /// Pairs that were ever opened: each has a channel of its own.
     opened: usize,
+    /// Lists of ours on the server under test.
+    lists: Vec<String>,
+    /// The Python that has the package `tickpath` beside redis-py, once it was asked for.
+    both: Option<Python>,
 }
 
 impl Testbed {
     /// With batches of so many messages.
     pub fn new(batch: Order) -> Self {
-        Self { batch, servers: Vec::new(), pairs: Vec::new(), opened: 0 }
+        Self { batch, servers: Vec::new(), pairs: Vec::new(), opened: 0, lists: Vec::new(), both: None }
     }
 
     /// Opens what both sides need.
@@ -60,6 +69,10 @@ impl Testbed {
         if self.pairs.iter().any(|(known, _)| *known == setup) {
             return Ok(());
         }
+        if setup.interpreter == Interpreter::WithBoth && self.both.is_none() {
+            let of_script = bench.traffic.as_ref().and_then(|traffic| traffic.program.as_deref());
+            self.both = Some(Python::with_both(of_script)?);
+        }
         self.open_server(bench, setup.place)?;
         let [first, second] = bench.settings.cpus;
         let cpus = match setup.cores {
@@ -68,17 +81,29 @@ impl Testbed {
             Cores::Apart => Some([first, second]),
         };
         let url = self.url(bench, setup.place, Target::python_url);
-        let config = PairConfig { url, flavour: setup.flavour, receive: setup.receive, hiredis: setup.hiredis, cpus };
+        let Setup { library, flavour, way, receive, size, hiredis, .. } = setup;
+        let config = PairConfig { url, library, flavour, way, receive, size, hiredis, cpus };
         self.opened += 1;
-        let channel = bench.channel(&format!("gain-{}", self.opened));
-        self.pairs.push((setup, Pair::open(bench.lab, bench.python(), &config, &channel, None)?));
+        let channel = match setup.place {
+            // The lab takes away what begins with its name.
+            Place::SharedMemory => format!("{}.gain-{}", bench.lab.name, self.opened),
+            _ => bench.channel(&format!("gain-{}", self.opened)),
+        };
+        if (setup.place, way) == (Place::Target, Way::Queue) {
+            self.lists.push(channel.clone());
+        }
+        let python = match setup.interpreter {
+            Interpreter::Prepared => bench.python(),
+            Interpreter::WithBoth => self.both.as_ref().expect("it was asked for just now"),
+        };
+        self.pairs.push((setup, Pair::open(bench.lab, python, &config, &channel, None)?));
         Ok(())
     }
 
     fn open_server(&mut self, bench: &Bench<'_>, place: Place) -> Result<(), LabError> {
         let is_open = self.servers.iter().any(|(known, _)| *known == place);
         let server = match place {
-            Place::Target => return Ok(()),
+            Place::Target | Place::SharedMemory => return Ok(()),
             _ if is_open => return Ok(()),
             Place::Scratch(persistence) => Target::scratch(bench.lab, persistence, None)?,
             Place::UnixSocket => Target::scratch(bench.lab, Persistence::Rdb, None)?,
@@ -91,6 +116,7 @@ impl Testbed {
     /// The URL of a place that is open, in one of two forms.
     fn url(&self, bench: &Bench<'_>, place: Place, form: fn(&Target) -> String) -> String {
         let server = match place {
+            Place::SharedMemory => return LOG.to_owned(),
             Place::Target => bench.target.as_ref(),
             _ => self.servers.iter().find(|(known, _)| *known == place).map(|(_, server)| server),
         };
@@ -142,11 +168,39 @@ impl Testbed {
     pub fn close(&mut self, trial: &Trial) {
         for side in [&trial.base, &trial.change] {
             let Side::Pair(setup) = side else { continue };
-            let is_usual = setup.receive == Receive::Listen && !setup.hiredis && setup.cores == Cores::Any;
+            let is_usual = setup.receive == Receive::Listen
+                && !setup.hiredis
+                && setup.cores == Cores::Any
+                && setup.interpreter == Interpreter::Prepared;
             if !is_usual || !matches!(setup.place, Place::Target | Place::Scratch(Persistence::Rdb)) {
                 self.pairs.retain(|(known, _)| known != setup);
             }
         }
+    }
+
+    /// What both sides of the change of import ran on.
+    pub fn tell_both(&self, setup: &Setup, run: &mut Run) {
+        let Some(python) = &self.both else { return };
+        let version = |package: &str| python.version_of(package).unwrap_or("of no known version").to_owned();
+        let parser = if setup.hiredis { "with hiredis" } else { "without hiredis" };
+        run.software.client = Some("redis-py".to_owned());
+        run.software.client_version = Some(format!("{} {parser}", version("redis")));
+        run.software.runtime = Some(python.runtime.clone());
+        run.params.set("size_bytes", setup.size as u64);
+        run.notes.push(format!(
+            "both sides of the import ran in one {}: redis-py {}, tickpath {}",
+            python.runtime,
+            version("redis"),
+            version("tickpath")
+        ));
+        run.notes.extend(another_version(python));
+    }
+
+    /// Ends all, and takes away what a pair that failed may have left on the server under test.
+    pub fn end(mut self, target: Option<&mut Target>) {
+        self.pairs.clear();
+        let Some(target) = target else { return };
+        self.lists.iter().for_each(|list| target.remove(list));
     }
 }
 

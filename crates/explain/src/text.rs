@@ -148,7 +148,8 @@ fn gains(result: &ResultFile, width: usize) -> String {
         let run = result.runs.iter().find(|run| run.params.text("gain").as_deref() == Some(name));
         let base = run.and_then(|run| run.params.text("base")).unwrap_or_default();
         let time = |ns: Option<f64>| ns.map_or("–".to_owned(), duration);
-        let told = gain(comparison).unwrap_or_else(|| "not measured".to_owned());
+        let why = if comparison.note.is_some() { "not measured, see the findings" } else { "not measured" };
+        let told = gain(comparison).unwrap_or_else(|| why.to_owned());
         let [was, is] = [comparison.a, comparison.b].map(time);
         place(&mut bases, base).push(format!("  {:<CHANGE$}{was:>THEN$}{is:>THEN$}  {told}\n", words(name)));
     }
@@ -297,6 +298,22 @@ mod tests {
             assert!(row.trim_start().starts_with(begin), "'{begin}' is not the beginning of '{row}' in:\n{told}");
         }
         assert!(told.contains("(all intervals: 93 %)"), "{told}");
+    }
+
+    #[test]
+    fn a_change_without_figures_has_its_line_and_the_findings_say_why() {
+        let mut result = result();
+        let (name, figure) = ("gain_import_tickpath".to_owned(), "one_way.p50_ns".to_owned());
+        let note = Some("there is no package; run pip install it".to_owned());
+        result.comparisons.push(Comparison { name, figure, note, ..Comparison::default() });
+        result.findings = super::super::findings::findings(&result);
+        let told = text(&result, NARROWEST);
+        let row = told.lines().find(|line| line.trim_start().starts_with("import tickpath")).expect("a row");
+        let words: Vec<&str> = row.split_whitespace().collect();
+        assert_eq!(words[2..], ["–", "–", "not", "measured,", "see", "the", "findings"]);
+        let findings: Vec<&str> = told.split("Findings").nth(1).expect("findings").split_whitespace().collect();
+        assert!(findings.join(" ").contains("not measured: there is no package; run pip install it."), "{told}");
+        assert!(told.lines().all(|line| line.chars().count() <= NARROWEST), "{told}");
     }
 
     #[test]

@@ -3,10 +3,12 @@
 use tickpath_clock::Wait;
 
 use super::gain::Gain;
-use super::pair::{Flavour, Receive};
+use super::pair::{Flavour, MESSAGE_BYTES, Receive, Way};
 use super::settings::{Client, Subject};
+use super::traffic::Traffic;
 use tickpath_result::short_name;
 use tickpath_scratch::redis::Persistence;
+use tickpath_scratch::scripts::Library;
 
 /// The variable that names a NATS server.
 const NATS: &str = "TICKPATH_NATS";
@@ -24,7 +26,7 @@ pub(super) struct Trial {
 pub(super) enum Side {
     /// A new process a message.
     Cold(Flavour),
-    /// redis-py with connections that are there.
+    /// redis-py with connections that are there, or the package in its place.
     Pair(Setup),
     /// Our own bus over Redis.
     Bus(Place),
@@ -32,14 +34,28 @@ pub(super) enum Side {
     Other(String, Wait),
 }
 
-/// How redis-py is used, and where.
+/// How redis-py is used, or the package in its place, and where.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Setup {
     pub place: Place,
+    pub library: Library,
+    pub interpreter: Interpreter,
     pub flavour: Flavour,
+    pub way: Way,
     pub receive: Receive,
+    /// Bytes of a message.
+    pub size: usize,
     pub hiredis: bool,
     pub cores: Cores,
+}
+
+/// Which Python runs both ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Interpreter {
+    /// The one that is prepared for redis-py.
+    Prepared,
+    /// The one that has the package `tickpath` beside redis-py.
+    WithBoth,
 }
 
 /// Which server, and the way to it.
@@ -53,6 +69,8 @@ pub(super) enum Place {
     UnixSocket,
     /// A scratch server on the first CPU.
     FirstCore,
+    /// No server: a log in shared memory.
+    SharedMemory,
 }
 
 /// Where publisher and subscriber run.
@@ -65,8 +83,14 @@ pub(super) enum Cores {
 
 /// What a change and its base are: they differ in one thing, the one that the change is called by. Settings of a server
 /// are tried on scratch servers, and `ours` says whether the server under test is one, so that all stand against it.
+/// What was seen of scripts decides what they push to or publish, and what the change of their import is tried with.
 /// Without a sentence where the change is nothing to this client.
-pub(super) fn trial(gain: Gain, subject: &Subject, ours: bool) -> Result<Trial, Option<String>> {
+pub(super) fn trial(
+    gain: Gain,
+    subject: &Subject,
+    ours: bool,
+    traffic: Option<&Traffic>,
+) -> Result<Trial, Option<String>> {
     let usual = if ours { Place::Target } else { Place::Scratch(Persistence::Rdb) };
     let flavour = match subject {
         Subject::Bus(url) => return trial_of_url(gain, url),
@@ -74,11 +98,28 @@ pub(super) fn trial(gain: Gain, subject: &Subject, ours: bool) -> Result<Trial, 
         Subject::Client(Client::RedisPyAsyncio) => Flavour::Asyncio,
         _ => Flavour::Blocking,
     };
-    let base = Setup { place: Place::Target, flavour, receive: Receive::Listen, hiredis: false, cores: Cores::Any };
+    let way = traffic.map_or(Way::Channel, Traffic::way);
+    let base = Setup {
+        place: Place::Target,
+        library: Library::RedisPy,
+        interpreter: Interpreter::Prepared,
+        flavour,
+        way,
+        receive: Receive::Listen,
+        size: MESSAGE_BYTES,
+        hiredis: false,
+        cores: Cores::Any,
+    };
     let scratch = Setup { place: usual, ..base };
     let stored = |persistence| Setup { place: Place::Scratch(persistence), ..base };
     let apart = Side::Pair(Setup { cores: Cores::Apart, ..base });
     let (base, change) = match gain {
+        // What they are set against publishes.
+        Gain::WarmConnection | Gain::Listen | Gain::NoSleep | Gain::Rust | Gain::Nats | Gain::Log
+            if way == Way::Queue =>
+        {
+            return Err(None);
+        }
         Gain::WarmConnection => (Side::Cold(flavour), Side::Pair(base)),
         Gain::Listen | Gain::NoSleep if flavour != Flavour::Blocking => return Err(None),
         Gain::Listen => (Side::Pair(Setup { receive: Receive::Spin, ..base }), Side::Pair(base)),
@@ -96,6 +137,11 @@ pub(super) fn trial(gain: Gain, subject: &Subject, ours: bool) -> Result<Trial, 
             (Side::Pair(scratch), Side::Pair(Setup { place: Place::FirstCore, cores: Cores::One, ..base }))
         }
         Gain::CoresApart => (Side::Pair(scratch), Side::Pair(Setup { cores: Cores::Apart, ..scratch })),
+        Gain::ImportTickpath => {
+            let theirs = Setup { interpreter: Interpreter::WithBoth, ..base };
+            let theirs = traffic.map_or(theirs, |traffic| as_seen(theirs, traffic));
+            (Side::Pair(theirs), Side::Pair(over_the_log(theirs)))
+        }
         // Our own processes are pinned: so is what they are compared with.
         Gain::Rust => (apart, Side::Bus(Place::Target)),
         // Who leaves Redis need not leave Python: that is another change.
@@ -104,6 +150,17 @@ pub(super) fn trial(gain: Gain, subject: &Subject, ours: bool) -> Result<Trial, 
         Gain::BusyReader => return Err(None),
     };
     Ok(Trial { gain, base, change })
+}
+
+/// As scripts were seen to use redis-py.
+fn as_seen(setup: Setup, traffic: &Traffic) -> Setup {
+    let &Traffic { flavour, receive, size, hiredis, .. } = traffic;
+    Setup { flavour, receive, size, hiredis, ..setup }
+}
+
+/// The same scripts with the package `tickpath`: who imports it takes the server out of the way.
+fn over_the_log(setup: Setup) -> Setup {
+    Setup { place: Place::SharedMemory, library: Library::Tickpath, ..setup }
 }
 
 /// Of our own bus over another server, or over the log.
@@ -136,6 +193,7 @@ fn trial_of_bus(gain: Gain, usual: Place) -> Result<Trial, Option<String>> {
         | Gain::OneCore
         | Gain::CoresApart
         | Gain::BusyReader
+        | Gain::ImportTickpath
         | Gain::Rust => return Err(None),
     };
     Ok(Trial { gain, base, change })
@@ -167,14 +225,39 @@ impl Side {
 
 impl Setup {
     fn text(&self) -> String {
-        let parser = if self.hiredis { "with hiredis" } else { "without hiredis" };
+        let parser = match (self.library, self.hiredis) {
+            (Library::Tickpath, _) => None,
+            (Library::RedisPy, true) => Some("with hiredis"),
+            (Library::RedisPy, false) => Some("without hiredis"),
+        };
         let cores = match self.cores {
             Cores::Any => "any core",
             Cores::One => "all on one core",
             Cores::Apart => "publisher and subscriber pinned apart",
         };
-        let parts = [self.flavour.text(), self.receive.name(), parser, self.place.text(), cores];
-        parts.join(", ")
+        let python = (self.interpreter == Interpreter::WithBoth).then_some("a Python that has both packages");
+        let parts = [Some(self.client()), Some(self.waits()), parser, Some(self.place.text()), Some(cores), python];
+        parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+    }
+
+    fn client(&self) -> &'static str {
+        match (self.library, self.flavour) {
+            (Library::RedisPy, flavour) => flavour.text(),
+            (Library::Tickpath, Flavour::Blocking) => "tickpath",
+            (Library::Tickpath, Flavour::Asyncio) => "tickpath on asyncio",
+            (Library::Tickpath, Flavour::Uvloop) => "tickpath on uvloop",
+        }
+    }
+
+    fn waits(&self) -> &'static str {
+        match (self.library, self.way, self.receive) {
+            (Library::RedisPy, Way::Queue, _) => "rpush and blpop",
+            (Library::RedisPy, Way::Channel, receive) => receive.name(),
+            (Library::Tickpath, Way::Queue, _) => "a queue, iterated",
+            (Library::Tickpath, Way::Channel, Receive::Listen) => "iterated",
+            (Library::Tickpath, Way::Channel, Receive::Spin) => "spin on poll",
+            (Library::Tickpath, Way::Channel, Receive::Sleep) => "poll, sleep 1 ms",
+        }
     }
 }
 
@@ -188,6 +271,7 @@ impl Place {
             Self::Scratch(Persistence::AofAlways) => "a server with an append-only file, always",
             Self::UnixSocket => "a Unix socket",
             Self::FirstCore => "a server on the same core",
+            Self::SharedMemory => "shared memory",
         }
     }
 }
@@ -211,12 +295,22 @@ mod tests {
     fn differences(a: &Setup, b: &Setup) -> usize {
         let differ = [
             a.place != b.place,
+            a.library != b.library,
+            a.interpreter != b.interpreter,
             a.flavour != b.flavour,
+            a.way != b.way,
             a.receive != b.receive,
+            a.size != b.size,
             a.hiredis != b.hiredis,
             a.cores != b.cores,
         ];
         differ.into_iter().filter(|differs| *differs).count()
+    }
+
+    /// Scripts that wait so, and send by this command.
+    fn traffic(sends: &str, flavour: Flavour, receive: Receive) -> Traffic {
+        let (sends, program) = (sends.to_owned(), None);
+        Traffic { sends, flavour, receive, hiredis: true, size: 200, count: 50, per_s: Some(80.0), program }
     }
 
     #[test]
@@ -226,12 +320,18 @@ mod tests {
         for subject in subjects.iter().chain(&buses).chain([&Subject::OnePublishPerProcess]) {
             for (gain, _) in GAINS {
                 for ours in [true, false] {
-                    let Ok(trial) = trial(gain, subject, ours) else { continue };
+                    let Ok(trial) = trial(gain, subject, ours, None) else { continue };
                     assert_ne!(trial.base, trial.change, "{gain} of {subject:?}");
                     assert_ne!(trial.base.text(), trial.change.text(), "{gain} of {subject:?}");
                     match (&trial.base, &trial.change) {
                         // The server takes the core that both clients share.
                         (Side::Pair(a), Side::Pair(b)) if gain == Gain::OneCore => assert_eq!(differences(a, b), 2),
+                        // An import takes the server out of the way.
+                        (Side::Pair(a), Side::Pair(b)) if gain == Gain::ImportTickpath => {
+                            assert_eq!(differences(a, b), 2);
+                            assert_eq!((a.place, b.place), (Place::Target, Place::SharedMemory));
+                            assert_eq!((a.library, b.library), (Library::RedisPy, Library::Tickpath));
+                        }
                         (Side::Pair(a), Side::Pair(b)) => assert_eq!(differences(a, b), 1, "{gain} of {subject:?}"),
                         // A language is left for the same server alone, and a server for one that the same client uses.
                         (Side::Pair(a), Side::Bus(place)) => {
@@ -243,5 +343,37 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn an_import_is_changed_in_scripts_that_wait_as_those_that_were_seen() {
+        let subject = Subject::Scripts { command: vec!["p.py".to_owned()], companion: None };
+        for (sends, flavour, receive, words) in [
+            ("publish", Flavour::Blocking, Receive::Listen, "tickpath, iterated, shared memory, any core"),
+            ("publish", Flavour::Blocking, Receive::Spin, "tickpath, spin on poll, shared memory"),
+            ("publish", Flavour::Blocking, Receive::Sleep, "tickpath, poll, sleep 1 ms, shared memory"),
+            ("publish", Flavour::Uvloop, Receive::Listen, "tickpath on uvloop, iterated, shared memory"),
+            ("rpush", Flavour::Asyncio, Receive::Listen, "tickpath on asyncio, a queue, iterated, shared memory"),
+        ] {
+            let traffic = traffic(sends, flavour, receive);
+            let trial = trial(Gain::ImportTickpath, &subject, true, Some(&traffic)).unwrap();
+            let (Side::Pair(base), Side::Pair(change)) = (&trial.base, &trial.change) else { panic!("{trial:?}") };
+            assert_eq!((base.flavour, base.receive, base.size, base.hiredis), (flavour, receive, 200, true));
+            assert_eq!((base.way, differences(base, change)), (traffic.way(), 2));
+            assert!(change.text().starts_with(words), "{}", change.text());
+        }
+    }
+
+    #[test]
+    fn scripts_that_push_are_compared_with_what_pushes() {
+        let subject = Subject::Scripts { command: vec!["p.py".to_owned()], companion: None };
+        let traffic = traffic("lpush", Flavour::Blocking, Receive::Listen);
+        let mut tried = 0;
+        for trial in GAINS.iter().filter_map(|(gain, _)| trial(*gain, &subject, true, Some(&traffic)).ok()) {
+            let (Side::Pair(base), Side::Pair(change)) = (&trial.base, &trial.change) else { panic!("{trial:?}") };
+            assert_eq!([base.way, change.way], [Way::Queue; 2], "{trial:?}");
+            tried += 1;
+        }
+        assert_eq!(tried, 9);
     }
 }

@@ -147,6 +147,7 @@ pub const FIGURES: &[(&str, &str)] = &[
         "What is measured or bounded of a message, as a share of message_ns, as it came out: what was had elsewhere may make it more than the whole.",
     ),
     ("server_publish_ns", "What the server says one PUBLISH took meanwhile: the mean over all clients."),
+    ("server_push_ns", "What the server says one push to a list took meanwhile: the mean over all clients."),
     (
         "socket_one_way_ns",
         "The same message over bare sockets, from the return of the write to the return of the read.",
@@ -161,7 +162,7 @@ pub const FIGURES: &[(&str, &str)] = &[
         "receiver_cpu_per_message_ns",
         "Processor time of the process that waits for messages sent at a rate (the subscriber, strategy and OMS, the strategy alone where it logs on, or the OMS), divided by those that it got.",
     ),
-    ("connect_commands", "Commands that connecting sent before the first PUBLISH."),
+    ("connect_commands", "Commands that connecting sent before the first PUBLISH or push."),
     ("subscribe_ns", "From the subscribe call until its confirmation."),
     ("payload_clock_step_ns", "The step of a clock whose times are the payloads."),
     ("message_by_payload_clock_ns", "The same message by that clock, as the script sees it."),

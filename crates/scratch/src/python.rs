@@ -109,6 +109,18 @@ pub enum PythonError {
         /// What it says.
         what: String,
     },
+    /// An interpreter that has our own package, and not what it is set against.
+    #[error(
+        "{program} has the package tickpath and cannot import redis ({what}), and one interpreter is to have both; run \
+         {program} -m pip install {redis}, or name an interpreter that has them with TICKPATH_PYTHON=PATH",
+        redis = format!("{}=={}", PACKAGES[0].0, PACKAGES[0].1)
+    )]
+    NoRedisBeside {
+        /// The interpreter.
+        program: String,
+        /// What it says.
+        what: String,
+    },
     /// Nowhere to get packages from.
     #[error(
         "the package index does not answer, or has nothing; check the network, name another index with PIP_INDEX_URL, \
@@ -166,16 +178,13 @@ impl Python {
     /// The interpreter that has the package `tickpath`: the one that `TICKPATH_PYTHON` names, else the one beside this
     /// program, as in a virtual environment, else that of `PATH`.
     pub fn with_tickpath() -> Result<Self, LabError> {
-        let named = std::env::var_os(VARIABLE).filter(|program| !program.is_empty()).map(PathBuf::from);
-        let beside =
-            || Some(std::env::current_exe().ok()?.with_file_name("python3")).filter(|program| program.exists());
-        let program = named.or_else(beside).unwrap_or_else(|| "python3".into());
-        let lacks = |what| PythonError::NoTickpath { program: program.display().to_string(), what };
-        let facts = ask(&program, false, &[OURS]).map_err(|trouble| lacks(trouble.last_words()))?;
-        match facts.lacking.get(OURS) {
-            Some(what) => Err(lacks(what.clone()).into()),
-            None => Ok(Self { program, runtime: facts.runtime, versions: facts.versions, ours: false }),
-        }
+        Ok(Self::having_tickpath(of_tickpath(None))?)
+    }
+
+    /// An interpreter in which a script can import redis-py or the package `tickpath`: the one that `TICKPATH_PYTHON` names,
+    /// else that of the script, if it is known, else as [`Self::with_tickpath`] has it.
+    pub fn with_both(of_script: Option<&Path>) -> Result<Self, LabError> {
+        Ok(Self::having_both(of_tickpath(of_script))?)
     }
 
     /// The version of a package, where it tells.
@@ -206,6 +215,26 @@ impl Python {
         // A file redis.py in the working folder is not the package.
         command.env("PYTHONSAFEPATH", "1").stderr(Stdio::inherit());
         Child::of(command, role)
+    }
+
+    fn having_tickpath(program: PathBuf) -> Result<Self, PythonError> {
+        let lacks = |what| PythonError::NoTickpath { program: program.display().to_string(), what };
+        let facts = ask(&program, false, &[OURS]).map_err(|trouble| lacks(trouble.last_words()))?;
+        match facts.lacking.get(OURS) {
+            Some(what) => Err(lacks(what.clone())),
+            None => Ok(Self { program, runtime: facts.runtime, versions: facts.versions, ours: false }),
+        }
+    }
+
+    fn having_both(program: PathBuf) -> Result<Self, PythonError> {
+        let python = Self::having_tickpath(program)?;
+        let lacks = |what| PythonError::NoRedisBeside { program: python.program.display().to_string(), what };
+        let facts = ask(&python.program, false, &NAMES).map_err(|trouble| lacks(trouble.last_words()))?;
+        if let Some(what) = facts.lacking.get(NAMES[0]) {
+            return Err(lacks(what.clone()));
+        }
+        let versions = facts.versions.into_iter().chain(python.versions).collect();
+        Ok(Self { program: python.program, runtime: python.runtime, versions, ours: false })
     }
 
     fn named(program: PathBuf) -> Result<Self, PythonError> {
@@ -242,6 +271,14 @@ impl Python {
             None => Ok(Self { program, runtime: facts.runtime, versions: facts.versions, ours: true }),
         }
     }
+}
+
+/// The interpreter that is to have our own package: the one that is named, else that of a script, else the one beside this
+/// program, else that of `PATH`.
+fn of_tickpath(of_script: Option<&Path>) -> PathBuf {
+    let named = std::env::var_os(VARIABLE).filter(|program| !program.is_empty()).map(PathBuf::from);
+    let beside = || Some(std::env::current_exe().ok()?.with_file_name("python3")).filter(|program| program.exists());
+    named.or_else(|| of_script.map(Path::to_owned)).or_else(beside).unwrap_or_else(|| "python3".into())
 }
 
 /// Prints what an interpreter is, and which of the packages that its arguments name it can import, or why not. One that
@@ -376,6 +413,40 @@ mod tests {
 
     impl Progress for Silent {
         fn step(&self, _what: &str, _seconds: f64) {}
+    }
+
+    #[test]
+    fn who_lacks_one_of_two_packages_is_told_which_and_how_to_get_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let packages = folder.path().join("packages");
+        for (name, lacks, remedy) in [
+            ("tickpath", "cannot import the package tickpath (No module named 'tickpath'); run", "-m pip install ."),
+            ("redis", "has the package tickpath and cannot import redis (No", "-m pip install redis=="),
+        ] {
+            let program = stand_in(&folder.path().join(name), &packages);
+            let told = Python::having_both(program.clone()).unwrap_err().to_string();
+            for words in [lacks, remedy, "TICKPATH_PYTHON", &program.display().to_string()] {
+                assert!(told.contains(words), "'{words}' is not in: {told}");
+            }
+            put_package(&packages, name);
+        }
+        let found = Python::having_both(stand_in(&folder.path().join("both"), &packages)).unwrap();
+        let versions = ["tickpath", "redis", "hiredis"].map(|name| found.version_of(name));
+        assert_eq!(versions, [Some("1.2"), Some("1.2"), None]);
+    }
+
+    /// An interpreter that sees the packages of this folder alone.
+    fn stand_in(program: &Path, packages: &Path) -> PathBuf {
+        use std::os::unix::fs::PermissionsExt;
+        let text = format!("#!/bin/sh\nPYTHONPATH='{}' exec python3 -S \"$@\"\n", packages.display());
+        std::fs::write(program, text).unwrap();
+        std::fs::set_permissions(program, std::fs::Permissions::from_mode(0o755)).unwrap();
+        program.to_owned()
+    }
+
+    fn put_package(packages: &Path, name: &str) {
+        std::fs::create_dir_all(packages).unwrap();
+        std::fs::write(packages.join(format!("{name}.py")), "__version__ = '1.2'\n").unwrap();
     }
 
     #[test]

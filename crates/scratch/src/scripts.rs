@@ -44,14 +44,18 @@ impl Library {
         run.software.client = Some(name.to_owned());
         run.software.client_version = version.map(str::to_owned);
         run.software.runtime = Some(python.runtime.clone());
-        let here = env!("CARGO_PKG_VERSION");
-        if let Some(version) = version.filter(|version| self == Self::Tickpath && *version != here) {
-            run.notes.push(format!(
-                "the package tickpath is {version} and this command {here}: what is measured is the package; pip install . \
-                 in the checkout of this command makes them one"
-            ));
-        }
+        run.notes.extend(another_version(python).filter(|_| self == Self::Tickpath));
     }
+}
+
+/// That the package `tickpath` is of another version than this command, where it is.
+pub fn another_version(python: &Python) -> Option<String> {
+    let here = env!("CARGO_PKG_VERSION");
+    let version = python.version_of("tickpath").filter(|version| *version != here)?;
+    Some(format!(
+        "the package tickpath is {version} and this command {here}: what is measured is the package; pip install . in the \
+         checkout of this command makes them one"
+    ))
 }
 
 #[cfg(test)]

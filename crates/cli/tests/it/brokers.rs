@@ -275,7 +275,7 @@ fn adds_up(run: &Value) {
 }
 
 /// An interpreter with redis-py: the lab's own environment, which a bench makes.
-fn python() -> String {
+pub fn python() -> String {
     let folder = tempdir().unwrap();
     let redis = server("TICKPATH_REDIS");
     bench(folder.path(), "environment", &format!("clients --target {redis} --count 8 --repeat 1 --client redis-py"));

@@ -12,6 +12,7 @@ mod desk;
 mod doubled;
 mod exchange;
 mod history;
+mod imports;
 mod interrupt;
 mod logs;
 mod oms;

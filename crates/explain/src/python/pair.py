@@ -1,8 +1,9 @@
 """What the publishers and subscribers of pairs have in common: their settings, the hook, and how they speak.
 
-A script that imports this says "ready", is told the server's URL, and says when it is connected. Then each line on
-standard input is an order: the publisher publishes so many messages, the subscriber receives until the end of that.
-Stamps are nanoseconds of the monotonic clock, which all processes of a host share.
+A script that imports this says "ready", is told where to connect, and says when it is connected. Then each line on
+standard input is an order: the publisher sends so many messages, the subscriber receives until the end of that. What
+carries the messages is a module, `by_redis_py` or `by_tickpath`; nothing else of a script changes with it. Stamps are
+nanoseconds of the monotonic clock, which all processes of a host share.
 """
 
 import json
@@ -12,7 +13,6 @@ import sys
 import time
 
 settings = json.loads(os.environ.pop("TICKPATH_SETTINGS"))
-CHANNEL: str = settings["channel"]
 
 # What the publisher says last of an order.
 END = "end"
@@ -36,11 +36,19 @@ if settings["hook"] is not None:
 
 
 def told_url() -> str | None:
-    """The server's URL, once this is ready; none if nobody wants it any more."""
+    """Where to connect, once this is ready; none if nobody wants it any more."""
     if settings["cpu"] is not None:
         os.sched_setaffinity(0, {settings["cpu"]})
     tell("ready")
     return json.loads(sys.stdin.readline() or "null")
+
+
+def message_of(number: int) -> str:
+    return f"{number:012}".ljust(settings["size"], ".")
+
+
+def number_of(text: str) -> int:
+    return int(text[:12])
 
 
 def wait_until(intended: int) -> None:
@@ -59,11 +67,6 @@ def write_rows(out: str | None) -> None:
 
 def tell(what) -> None:
     print(json.dumps(what), flush=True)
-
-
-def tell_failure(error: Exception) -> None:
-    what = f"{type(error).__name__}: {error}".rstrip(".")
-    tell({"error": f"{what}; look whether the server is still there, and try again"})
 
 
 def tell_silence() -> None:

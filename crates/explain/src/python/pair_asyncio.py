@@ -1,15 +1,17 @@
-"""The same publisher and subscriber with redis-py's asyncio client, on asyncio's own loop or on uvloop."""
+"""The same publisher and subscriber on asyncio, on its own loop or on uvloop."""
 
 import asyncio
 import json
 import os
 import sys
 import time
+from collections.abc import AsyncIterable, Callable
+from importlib import import_module
 
 sys.path.append(os.path.dirname(__file__))
-from pair import CHANNEL, END, settings, tell, tell_failure, tell_silence, told_url, wait_until, write_rows
+from pair import END, message_of, number_of, settings, tell, tell_silence, told_url, wait_until, write_rows
 
-import redis.asyncio
+library = import_module(settings["library"])
 
 
 class Silence(Exception):
@@ -20,36 +22,31 @@ async def main() -> None:
     url = told_url()
     if url is None:
         return
-    client = redis.asyncio.from_url(url)
     try:
-        work = await connected(client)
+        work = await connected(url)
         for line in sys.stdin:
             tell({"result": await work(**json.loads(line))})
-    except (redis.RedisError, OSError) as error:
-        tell_failure(error)
+    except library.FAILURES as error:
+        tell({"error": library.sentence(error)})
         sys.exit(1)
     except Silence:
         tell_silence()
         sys.exit(1)
 
 
-async def connected(client: redis.asyncio.Redis):
+async def connected(url: str):
     """What to do at each order, the connection being there."""
     if settings["role"] == "publisher":
-        await client.ping()
+        send = await library.publisher_on_asyncio(url)
         tell({"result": None})
-        return lambda **order: publish(client, **order)
-    pubsub = client.pubsub()
-    await pubsub.subscribe(CHANNEL)
-    # What is published after the confirmation is not missed.
-    if await pubsub.get_message(timeout=5) is None:
-        raise redis.TimeoutError("the server does not confirm the subscription within 5 s")
+        return lambda **order: publish(send, **order)
+    messages = await library.subscriber_on_asyncio(url)
     tell({"result": None})
-    return lambda **order: receive(pubsub, **order)
+    return lambda **order: receive(messages, **order)
 
 
-async def publish(client, count: int, every_ns: int, pause_ns: int, size: int, out: str | None) -> dict:
-    """Publishes at intended times, however late the message before was; or each after a pause."""
+async def publish(send: Callable[[str], object], count: int, every_ns: int, pause_ns: int, out: str | None) -> dict:
+    """Sends at intended times, however late the message before was; or each after a pause."""
     stamps = []
     start = time.monotonic_ns() + 10_000_000
     for number in range(count):
@@ -60,29 +57,29 @@ async def publish(client, count: int, every_ns: int, pause_ns: int, size: int, o
         else:
             intended = start + number * every_ns
             wait_until(intended)
-        message = f"{number:012}".ljust(size, ".")
+        message = message_of(number)
         called = time.monotonic_ns()
-        await client.publish(CHANNEL, message)
+        await send(message)
         stamps.append((intended, called, time.monotonic_ns()))
-    await client.publish(CHANNEL, END)
+    await send(END)
     write_rows(out)
     return {"stamps": stamps}
 
 
-async def receive(pubsub, out: str | None) -> dict:
+async def receive(messages: Callable[[], AsyncIterable], out: str | None) -> dict:
     """Receives until the publisher has said that this was all."""
-    stamps = []
+    text_of, stamps = library.text_of, []
     began, cpu_began = time.monotonic_ns(), time.process_time_ns()
     watched = asyncio.create_task(watch(asyncio.current_task(), stamps))
     try:
-        async for message in pubsub.listen():
+        async for message in messages():
             now = time.monotonic_ns()
-            if message["type"] != "message":
+            text = text_of(message)
+            if text is None:
                 continue
-            text = message["data"].decode()
             if text == END:
                 break
-            stamps.append((int(text[:12]), now))
+            stamps.append((number_of(text), now))
     except asyncio.CancelledError:
         raise Silence from None
     finally:

@@ -1,16 +1,17 @@
-"""A publisher and a subscriber with redis-py, as people write them; each is a process of its own."""
+"""A publisher and a subscriber as people write them, blocking; each is a process of its own."""
 
 import json
 import os
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from importlib import import_module
 
 sys.path.append(os.path.dirname(__file__))
-from pair import CHANNEL, END, settings, tell, tell_failure, tell_silence, told_url, wait_until, write_rows
+from pair import END, message_of, number_of, settings, tell, tell_silence, told_url, wait_until, write_rows
 
-import redis
+library = import_module(settings["library"])
 
 # Messages so far; a thread looks whether it grows.
 progress = 0
@@ -20,33 +21,28 @@ def main() -> None:
     url = told_url()
     if url is None:
         return
-    client = redis.Redis.from_url(url)
     try:
-        work = connected(client)
+        work = connected(url)
         for order in orders():
             tell({"result": work(**order)})
-    except (redis.RedisError, OSError) as error:
-        tell_failure(error)
+    except library.FAILURES as error:
+        tell({"error": library.sentence(error)})
         sys.exit(1)
 
 
-def connected(client: redis.Redis):
+def connected(url: str):
     """What to do at each order, the connection being there."""
     if settings["role"] == "publisher":
-        client.ping()
+        send = library.publisher(url)
         tell({"result": None})
-        return lambda **order: publish(client, **order)
-    pubsub = client.pubsub()
-    pubsub.subscribe(CHANNEL)
-    # What is published after the confirmation is not missed.
-    if pubsub.get_message(timeout=5) is None:
-        raise redis.TimeoutError("the server does not confirm the subscription within 5 s")
+        return lambda **order: publish(send, **order)
+    messages = library.subscriber(url)
     tell({"result": None})
-    return lambda **order: receive(pubsub, **order)
+    return lambda **order: receive(messages, **order)
 
 
-def publish(client: redis.Redis, count: int, every_ns: int, pause_ns: int, size: int, out: str | None) -> dict:
-    """Publishes at intended times, however late the message before was; or each after a pause."""
+def publish(send: Callable[[str], object], count: int, every_ns: int, pause_ns: int, out: str | None) -> dict:
+    """Sends at intended times, however late the message before was; or each after a pause."""
     global progress
     stamps = []
     start = time.monotonic_ns() + 10_000_000
@@ -57,50 +53,33 @@ def publish(client: redis.Redis, count: int, every_ns: int, pause_ns: int, size:
         else:
             intended = start + number * every_ns
             wait_until(intended)
-        message = f"{number:012}".ljust(size, ".")
+        message = message_of(number)
         called = time.monotonic_ns()
-        client.publish(CHANNEL, message)
+        send(message)
         stamps.append((intended, called, time.monotonic_ns()))
         progress += 1
-    client.publish(CHANNEL, END)
+    send(END)
     write_rows(out)
     return {"stamps": stamps}
 
 
-def receive(pubsub, out: str | None) -> dict:
+def receive(messages: Callable[[], Iterable], out: str | None) -> dict:
     """Receives until the publisher has said that this was all."""
     global progress
-    stamps = []
+    text_of, stamps = library.text_of, []
     began, cpu_began = time.monotonic_ns(), time.process_time_ns()
-    for message in messages(pubsub):
+    for message in messages():
         now = time.monotonic_ns()
-        if message["type"] != "message":
+        text = text_of(message)
+        if text is None:
             continue
-        text = message["data"].decode()
         if text == END:
             break
-        stamps.append((int(text[:12]), now))
+        stamps.append((number_of(text), now))
         progress += 1
     cpu_ns, took_ns = time.process_time_ns() - cpu_began, time.monotonic_ns() - began
     write_rows(out)
     return {"stamps": stamps, "cpu_ns": cpu_ns, "took_ns": took_ns}
-
-
-def messages(pubsub) -> Iterator[dict]:
-    match settings["receive"]:
-        case "listen":
-            yield from pubsub.listen()
-        case "spin":
-            while True:
-                message = pubsub.get_message()
-                if message:
-                    yield message
-        case "sleep":
-            while True:
-                message = pubsub.get_message()
-                if message:
-                    yield message
-                time.sleep(0.001)
 
 
 def orders() -> Iterator[dict]:

@@ -12,10 +12,11 @@ cpu         now, processor time until now
 `key` is the same number for the same message on both sides. `value` is a payload that is a number. `lookup` is how long
 the resolution of the server's name took, `commands` what connecting sent beside. `resumed` is when asyncio gave the
 reader its turn. `delayed` is how long a process's first call waited for a processor. `empty` are calls of get_message
-since the last message that only looked and returned nothing, `pause` the time from each of them to the next call.
+since the last message that only looked and returned nothing, `pause` the time from each of them to the next call. A process
+that waits for what is pushed to a list is as good as subscribed when it begins to: there is nothing to confirm.
 
-Rows are written when a subscription is confirmed, when so many have come together, and at the end; or when they are
-asked for, where there is no such folder.
+Rows are written when a process is subscribed, when so many have come together, and at the end; or when they are asked for,
+where there is no such folder.
 """
 
 from __future__ import annotations
@@ -128,6 +129,7 @@ def _facts() -> list[str]:
     process = {
         "pid": os.getpid(),
         "program": os.path.basename(sys.argv[0]) if getattr(sys, "argv", None) else "",
+        "executable": sys.executable or "",
         "runtime": f"{platform.python_implementation()} {platform.python_version()}",
         "versions": {name: version for name, version in found.items() if version},
         "utc_offset": time_ns() - monotonic_ns(),

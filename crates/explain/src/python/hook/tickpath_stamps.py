@@ -2,6 +2,7 @@
 
 publisher    Redis.execute_command ( connect ( _connect, send ×n ), send_command ( send_packed_command ) )
 subscriber   PubSub.get_message or listen ( read_response ( the socket's recv ), handle_message )
+             Redis.execute_command ( read_response ( the socket's recv ) ), where it waits for what is pushed to a list
 
 The blocking methods and those of asyncio have the same names and get the same stamps.
 """
@@ -19,12 +20,17 @@ from tickpath_rows import add, facts, key_of, number_of, write
 # Marks a function that gives way: CO_COROUTINE of the module inspect, which takes long to import.
 COROUTINE = 0x80
 
-# The publish call and the connecting that the current thread or task is in.
+# Commands that send a message, where they have one, and those that wait for one that was pushed.
+SENDS = frozenset({"PUBLISH", "RPUSH", "LPUSH", b"PUBLISH", b"RPUSH", b"LPUSH"})
+POPS = frozenset({"BLPOP", "BRPOP", b"BLPOP", b"BRPOP"})
+
+# The publish call, the pop and the connecting that the current thread or task is in.
 publishing: ContextVar = ContextVar("publishing", default=None)
+popping: ContextVar = ContextVar("popping", default=None)
 connecting: ContextVar = ContextVar("connecting", default=None)
 
-# Whether this process has published before.
-has_published = False
+# Whether this process has published before, and whether it has waited for what is pushed.
+has_published = has_popped = False
 
 # When each socket was last read from, by its descriptor.
 read_at: dict[int, int] = {}
@@ -35,7 +41,7 @@ def stamp(name: str) -> None:
     client, connection = sys.modules[f"{name}.client"], sys.modules[f"{name}.connection"]
     base = getattr(connection, "AbstractConnection", connection.Connection)
     connect = "connect_check_health" if hasattr(base, "connect_check_health") else "connect"
-    around(client.Redis, "execute_command", publish_begins, publish_ends)
+    around(client.Redis, "execute_command", command_begins, command_ends)
     around(base, connect, connect_begins, connect_ends)
     around(base, "send_command", encode_begins, None)
     around(base, "send_packed_command", send_begins, send_ends)
@@ -141,24 +147,65 @@ class Connecting:
         self.token = connecting.set(self)
 
 
-def is_publish(args: tuple) -> bool:
-    return len(args) == 3 and args[0] in ("PUBLISH", b"PUBLISH")
+class Popping:
+    """The stamps of one pop."""
+
+    __slots__ = ("found", "token")
+
+    def __init__(self):
+        # Read, resumed, parsed: of the last reply, and connecting has others before that.
+        self.found = None
+        self.token = popping.set(self)
 
 
-def publish_begins(_client, *args, **_options) -> Publishing | None:
-    return Publishing(monotonic_ns()) if is_publish(args) else None
+def is_send(args: tuple) -> bool:
+    return len(args) == 3 and args[0] in SENDS
 
 
-def publish_ends(_client, args: tuple, call: Publishing | None, _result) -> None:
-    global has_published
-    if call is None:
+def command_begins(_client, *args, **_options) -> Publishing | Popping | None:
+    if is_send(args):
+        return Publishing(monotonic_ns())
+    if len(args) > 2 and args[0] in POPS:
+        return pop_begins()
+    return None
+
+
+def command_ends(_client, args: tuple, call: Publishing | Popping | None, result) -> None:
+    ended = monotonic_ns()
+    if type(call) is Popping:
+        pop_ends(ended, call, result)
+    elif call is not None:
+        publish_ends(ended, args, call)
+
+
+def pop_begins() -> Popping:
+    global has_popped
+    if not has_popped:
+        has_popped = True
+        now = monotonic_ns()
+        add("subscribed", [now, now])
+        # Whoever waits for this process sees that it is ready.
+        write()
+    return Popping()
+
+
+def pop_ends(handed: int, call: Popping, result) -> None:
+    popping.reset(call.token)
+    if not isinstance(result, (list, tuple)) or len(result) < 2:
         return
-    returned = monotonic_ns()
+    read, turn, parsed = call.found or (handed, 0, handed)
+    add("received", [key_of(result[0], result[1]), read, turn, parsed, handed, 0, 0])
+
+
+def publish_ends(returned: int, args: tuple, call: Publishing) -> None:
+    global has_published
     publishing.reset(call.token)
     delays = call.delays.close() if call.delays is not None else [0, 0, 0]
     if not call.sent:
         return
-    has_published = True
+    if not has_published:
+        has_published = True
+        facts["sends"] = args[0] if isinstance(args[0], str) else args[0].decode()
     made = call.connect
     connect = [made.began, made.tcp, made.ended, made.lookup, made.commands] if made is not None else [0] * 5
     stamps = [call.encode, call.send, call.sent, returned]
@@ -267,7 +314,7 @@ def timed_lookup(resolve):
 
 def encode_begins(_connection, *args, **_options) -> None:
     call = publishing.get()
-    if call is not None and is_publish(args):
+    if call is not None and is_send(args):
         call.encode = monotonic_ns()
 
 
@@ -303,6 +350,9 @@ def read_ends(connection, _args: tuple, _begun, _response) -> None:
     else:
         read = getattr(connection, "_tickpath_read", parsed)
         connection._tickpath = (read, getattr(connection, "_tickpath_resumed", 0), parsed)
+    pop = popping.get()
+    if pop is not None:
+        pop.found = connection._tickpath
 
 
 def subscribe_begins(pubsub, *_args, **_options) -> None:
