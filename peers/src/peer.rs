@@ -102,10 +102,12 @@ impl Connection for Place {
         Capabilities {
             sequences: false,
             history: false,
+            max_age: false,
             single_publisher: true,
             publisher_liveness: false,
             whole_batches: false,
             policies: self.peer.policies,
+            lends: &[],
             max_payload: self.shape.size,
         }
     }

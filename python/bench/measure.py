@@ -14,6 +14,7 @@ import sys
 import tempfile
 import threading
 import time
+import zlib
 from collections.abc import Callable
 from multiprocessing import get_context
 from pathlib import Path
@@ -29,6 +30,9 @@ ROUNDS = 5
 MESSAGES = 1_000
 GAP = 0.001
 """Seconds between two messages: each is alone."""
+
+LENGTHS = {64: 20_000, 1 << 10: 10_000, 16 << 10: 1_000, 1 << 20: 24}
+"""Bytes of a message, and how many of them are kept at a time: up to some 32 MiB."""
 
 
 def quickest(act: Callable[[int], None], count: int) -> float:
@@ -90,6 +94,46 @@ def batches() -> None:
         print(f"objects: {rate(lambda: len(subscriber.poll(1_000))):.1f} M/s")
         print(f"numpy records: {rate(lambda: subscriber.poll_into(room)):.0f} M/s")
         bus.remove(name)
+
+
+def lend() -> None:
+    """A message that is lent, in turn with the same one polled: where copying ends to be cheaper. Who polls has it in his
+    cache then, so it is also measured with all of it read.
+    """
+    Look = Callable[[bytes | memoryview], object]
+
+    def polled(subscriber: tp.Subscriber, look: Look) -> None:
+        (event,) = subscriber.poll(1)
+        assert isinstance(event, tp.Message)
+        look(event.payload)
+
+    def lent(subscriber: tp.Subscriber, look: Look) -> None:
+        frame = subscriber.lend()
+        assert isinstance(frame, tp.Frame)
+        with frame, frame.data as data:
+            look(data)
+
+    def took(length: int, receive: Callable[[tp.Subscriber, Look], None], look: Look) -> float:
+        name, count = f"measure-{os.getpid()}", LENGTHS[length]
+        with tp.connect("shm://") as bus:
+            with bus.publisher(name, "keep", capacity=max(1 << 20, 4 * length)) as publisher:
+                data = bytes(length)
+                for _ in range(count):
+                    publisher.publish(data, KIND)
+            with bus.subscribe(name, "oldest") as subscriber:
+                begun = time.perf_counter_ns()
+                for _ in range(count):
+                    receive(subscriber, look)
+                ended = time.perf_counter_ns()
+            bus.remove(name)
+        return (ended - begun) / count
+
+    looks: dict[str, Look] = {"its first byte read": lambda data: data[0], "all of it read": zlib.crc32}
+    for length in LENGTHS:
+        for words, look in looks.items():
+            turns = [(took(length, polled, look), took(length, lent, look)) for _ in range(ROUNDS)]
+            copies, frames = (median(times) for times in zip(*turns, strict=True))
+            print(f"{length} B, {words}: polled {copies:.0f} ns, lent {frames:.0f} ns, {frames / copies:.2f} of it")
 
 
 def pace() -> None:
@@ -370,7 +414,7 @@ def switches() -> int:
     return int(next(line for line in status.splitlines() if line.startswith("voluntary")).split()[1])
 
 
-ROWS = {"calls": calls, "batches": batches, "one_way": one_way, "event_loop": event_loop, "life": life}
+ROWS = {"calls": calls, "batches": batches, "lend": lend, "one_way": one_way, "event_loop": event_loop, "life": life}
 
 if __name__ == "__main__":
     unknown = [name for name in sys.argv[1:] if name not in ROWS]

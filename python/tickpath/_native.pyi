@@ -10,6 +10,7 @@ __all__ = [
     "Carried",
     "Denial",
     "Foreign",
+    "Frame",
     "Gap",
     "Hop",
     "Journal",
@@ -215,12 +216,15 @@ class Bus:
         'history' (a subscriber can start at the oldest message, or behind a token), 'max_age', 'single_publisher' (a
         second one is refused), 'publisher_liveness' (a subscriber knows whether somebody publishes), 'whole_batches'
         (who sees the first message of one finds all, unless it takes more than a sixteenth of its topic), 'policies'
-        and 'deliveries', the usual one first, and 'max_payload', the longest payload that is sure to pass, in bytes.
+        and 'deliveries', the usual one first, 'lends' (the policies whose messages `Subscriber.lend` lends), and
+        'max_payload', the longest payload that is sure to pass, in bytes.
         """
     def close(self) -> None:
-        """Closes it; a second time does nothing."""
+        """Closes it; a second time does nothing. While a message of one of its topics is lent it raises BufferError
+        instead: close the frames first.
+        """
     def __enter__(self) -> Self: ...
-    def __exit__(self, *_raised: object) -> None: ...
+    def __exit__(self, *raised: object) -> None: ...
 
 @final
 class Publisher:
@@ -254,6 +258,11 @@ class Subscriber:
         """Up to `max` events that are there; never waits."""
     def wait(self, timeout: float | None = None) -> bool:
         """Waits until there is something, or `timeout` seconds are over; True if there is."""
+    def lend(self) -> Frame | Gap | None:
+        """The next message where it lies, as a Frame, or the Gap before it; None if nothing is there. Never waits.
+        Topics lend whose policy is in `capabilities()['lends']`; others raise NotLent, and are polled. Small messages
+        are cheaper polled.
+        """
     def poll_into(self, array: Any, stamps: Any | None = None) -> int:
         """Copies ticks into an array of `tickpath.TOP_OF_BOOK`, or trades into one of `tickpath.TRADE`, as many as fit
         and are there, at most 65,536; gives how many. It stops in front of anything else, which `poll(1)` hands over.
@@ -274,9 +283,11 @@ class Subscriber:
     def reconnects(self) -> int | None:
         """How often its connection was lost and made again; None where nobody knows."""
     def close(self) -> None:
-        """Closes it; a second time does nothing."""
+        """Closes it; a second time does nothing. While a message is lent it raises BufferError instead: close the
+        frames first.
+        """
     def __enter__(self) -> Self: ...
-    def __exit__(self, *_raised: object) -> None: ...
+    def __exit__(self, *raised: object) -> None: ...
 
 @final
 class Pusher:
@@ -479,6 +490,31 @@ class Gap:
     @property
     def missed(self) -> int | None:
         """How many, as far as somebody counted; else None."""
+
+@final
+class Frame:
+    """A message that is lent where it lies, until it is closed. Use it in a `with` block, or close it."""
+
+    @property
+    def kind(self) -> int:
+        """What it is, 16 to 255."""
+    @property
+    def stamp(self) -> int:
+        """When it was published, in ticks of its publisher's clock."""
+    @property
+    def sequence(self) -> int | None:
+        """Its number in the topic, from 0; None where the transport counts none."""
+    @property
+    def data(self) -> memoryview:
+        """Its bytes where they lie, a new view each time, which can only be read. As long as one lives, or something
+        made of it such as an array, the frame cannot be closed.
+        """
+    def close(self) -> None:
+        """Gives it back; a second time does nothing. While a view of its data lives it raises BufferError instead."""
+    def __bytes__(self) -> bytes: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(self, *raised: object) -> None: ...
+    def __reduce__(self) -> NoReturn: ...
 
 @final
 class Orders:

@@ -15,6 +15,7 @@ __all__ = [
     "OutcomeUnknown",
     "BatchError",
     "ReceiveError",
+    "NotLent",
     "NotAcknowledged",
     "Gone",
     "NotSent",
@@ -68,6 +69,10 @@ class BatchError(PublishError):
 
 class ReceiveError(TickpathError):
     """Nothing can be received."""
+
+
+class NotLent(ReceiveError):
+    """The topic lends no messages: poll them, which copies."""
 
 
 class NotAcknowledged(ReceiveError):

@@ -210,6 +210,7 @@ impl Connection for AmqpBus {
             publisher_liveness: false,
             whole_batches: false,
             policies: &[Policy::Overwrite],
+            lends: &[],
             max_payload: MAX_PAYLOAD_BYTES,
         }
     }

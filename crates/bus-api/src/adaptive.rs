@@ -2,7 +2,8 @@
 
 use tickpath_clock::{AdaptiveWait, HostClock, Rest, Wait, relax};
 
-use crate::error::{ConnectError, ReceiveError};
+use crate::error::{ConnectError, LendError, ReceiveError};
+use crate::lent::Lending;
 use crate::queue::{Pulled, Puller};
 use crate::token::ResumeToken;
 use crate::topic::{Event, PublisherState, Subscriber};
@@ -36,6 +37,14 @@ impl<T: Subscriber> Subscriber for Adaptive<T> {
     fn poll(&mut self, limit: usize, handler: &mut dyn FnMut(Event<'_>)) -> Result<usize, ReceiveError> {
         let found = self.inner.poll(limit, handler)?;
         if found > 0 {
+            self.rests.found();
+        }
+        Ok(found)
+    }
+
+    fn lend(&mut self) -> Result<Lending, LendError> {
+        let found = self.inner.lend()?;
+        if !matches!(found, Lending::Nothing) {
             self.rests.found();
         }
         Ok(found)

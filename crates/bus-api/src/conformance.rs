@@ -9,6 +9,7 @@ mod child;
 mod fixture;
 mod halt;
 mod kills;
+mod lending;
 mod message;
 mod owned_event;
 mod process;

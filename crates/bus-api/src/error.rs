@@ -192,6 +192,17 @@ impl ReceiveError {
     }
 }
 
+/// Why a message is not lent.
+#[derive(Debug, thiserror::Error)]
+pub enum LendError {
+    /// Nothing is lent here, for this reason.
+    #[error("{0}; poll instead, which hands over copies")]
+    NotHere(&'static str),
+    /// Nothing can be received.
+    #[error(transparent)]
+    Receive(#[from] ReceiveError),
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -20,6 +20,9 @@
 //! * **Who stops can go on**: where there is history, a subscriber says [where it stands](Subscriber::token), and another
 //!   one [starts behind it](Start::After), with nothing twice, and what is gone since told.
 //!
+//! * **What is lent stays**: where messages need not be copied ([`Capabilities::lends`]), one can be
+//!   [read where it lies](Subscriber::lend) for as long as it is held.
+//!
 //! A [queue](Pusher) gives each message to one of its pullers, once or at least once, by name.
 //!
 //! What a transport truly cannot do it declares in [`Capabilities`]; the suite then checks that it refuses, in words.
@@ -30,6 +33,7 @@ pub mod conformance;
 mod connection;
 mod error;
 mod gap;
+mod lent;
 mod mailbox;
 pub mod origin;
 mod pause;
@@ -41,8 +45,9 @@ pub mod url;
 pub mod wire;
 
 pub use connection::{About, Connection};
-pub use error::{BatchError, ConnectError, Fate, PublishError, ReceiveError};
+pub use error::{BatchError, ConnectError, Fate, LendError, PublishError, ReceiveError};
 pub use gap::{GAP_KIND, Gap};
+pub use lent::{Lending, Lent};
 pub use mailbox::Mailbox;
 pub use origin::{Numbering, Origin, OriginTracker};
 pub use pause::{Pause, Pauses};

@@ -4,8 +4,9 @@ use std::fmt;
 
 use tickpath_clock::relax;
 
-use crate::error::{BatchError, ConnectError, PublishError, ReceiveError};
+use crate::error::{BatchError, ConnectError, LendError, PublishError, ReceiveError};
 use crate::gap::{GAP_KIND, Gap};
+use crate::lent::{Lending, Lent};
 use crate::origin::Origin;
 use crate::token::ResumeToken;
 
@@ -78,6 +79,13 @@ impl Message<'_> {
     }
 }
 
+impl<'a> From<&'a Lent> for Message<'a> {
+    fn from(lent: &'a Lent) -> Self {
+        let Lent { sequence, stamp, kind, .. } = *lent;
+        Self { sequence, stamp, kind, payload: lent.payload(), origin: None }
+    }
+}
+
 /// What another program published on a topic, without [our header](crate::wire).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Foreign<'a> {
@@ -130,6 +138,8 @@ pub struct Capabilities {
     pub whole_batches: bool,
     /// The full policies that exist here; the usual one first.
     pub policies: &'static [Policy],
+    /// Those whose messages are [lent](Subscriber::lend) without a copy.
+    pub lends: &'static [Policy],
     /// The longest payload that is sure to pass, in bytes, with the default sizes.
     pub max_payload: usize,
 }
@@ -223,6 +233,12 @@ pub trait Publisher: Send {
 pub trait Subscriber: Send {
     /// Hands over up to `limit` events that are there; gives how many. Never waits.
     fn poll(&mut self, limit: usize, handler: &mut dyn FnMut(Event<'_>)) -> Result<usize, ReceiveError>;
+
+    /// The next message where it lies, to be read for as long as it is held, or the loss before it. Never waits. Where its
+    /// bytes do not stay there ([`Capabilities::lends`]) it is [`LendError::NotHere`], and nothing was taken out.
+    fn lend(&mut self) -> Result<Lending, LendError> {
+        Err(LendError::NotHere("this transport lends no messages, for none of them stays where it arrives"))
+    }
 
     /// Passes the time as the subscription was opened to: until something may be there, or, where it sleeps, until
     /// `timeout_ns` is over. The caller polls again.

@@ -200,6 +200,7 @@ impl Connection for KafkaBus {
             publisher_liveness: false,
             whole_batches: false,
             policies: &[Policy::Keep, Policy::Overwrite],
+            lends: &[],
             max_payload: MAX_PAYLOAD_BYTES,
         }
     }

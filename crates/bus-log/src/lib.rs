@@ -6,6 +6,7 @@
 //! A queue is one log too, with `.queue` behind its name: the queue `orders` of `shm://lab` is the log
 //! `shm://lab.orders.queue`. So a topic and a queue of one name do not meet, and no topic's name ends like that.
 
+mod lent;
 mod queue;
 mod ring;
 mod start;
@@ -16,12 +17,14 @@ use std::path::PathBuf;
 
 use tickpath_bus_api::origin::clock_of;
 use tickpath_bus_api::{
-    BatchError, Capabilities, ConnectError, Connection, Event, Gap, Message, Origin, OriginTracker, Policy,
-    PublishError, Publisher, PublisherState, Puller, Pusher, QueueCapabilities, QueueConfig, ReceiveError, ResumeToken,
-    Start, Subscriber, TopicConfig, Transport, adaptive,
+    BatchError, Capabilities, ConnectError, Connection, Event, Gap, LendError, Lending, Message, Origin, OriginTracker,
+    Policy, PublishError, Publisher, PublisherState, Puller, Pusher, QueueCapabilities, QueueConfig, ReceiveError,
+    ResumeToken, Start, Subscriber, TopicConfig, Transport, adaptive,
 };
 use tickpath_clock::{Calibration, Clock, HostClock, Wait};
-use tickpath_log::{Config, FIRST_KIND, Next, OpenError, Place, PlaceError, ReadError, Reader, Rehearsal, Writer};
+use tickpath_log::{
+    Config, FIRST_KIND, Next, NextLent, OpenError, Place, PlaceError, ReadError, Reader, Rehearsal, Writer,
+};
 
 use crate::ring::{
     LOOK_FOR_LOG_NS, MAX_PAYLOAD_BYTES, NAME, SEGMENTS, connect_error, name_error, publish_batch, publish_error,
@@ -143,6 +146,7 @@ impl Connection for LogBus {
             publisher_liveness: true,
             whole_batches: true,
             policies: &Policy::ALL,
+            lends: &[Policy::Keep],
             max_payload: MAX_PAYLOAD_BYTES,
         }
     }
@@ -400,6 +404,34 @@ impl Subscriber for LogSubscriber {
             self.warm.has_worked();
         }
         drained.map_err(|e| ReceiveError::Damaged(e.to_string()))
+    }
+
+    fn lend(&mut self) -> Result<Lending, LendError> {
+        if self.carried.is_some() {
+            return Err(LendError::NotHere(lent::CARRIES));
+        }
+        if self.reader.is_none() && self.behind_gap.is_none() && !self.find()? {
+            return Ok(Lending::Nothing);
+        }
+        if let Some(reader) = self.behind_gap.take() {
+            self.reader = Some(reader);
+            return Ok(Lending::Gap(Gap::Reconnected));
+        }
+        let reader = self.reader.as_mut().expect("attached");
+        let found = reader.lend().map_err(|e| ReceiveError::Damaged(e.to_string()))?;
+        match found.ok_or_else(|| LendError::NotHere(lent::why_not(reader.policy())))? {
+            NextLent::Message(message) => {
+                self.last_bytes = message.payload().len();
+                self.last_stamp = Some(message.stamp);
+                self.warm.has_worked();
+                Ok(lent::lending(message))
+            }
+            NextLent::Gap(missed) => {
+                self.last_stamp = None;
+                Ok(Lending::Gap(Gap::Missed(missed)))
+            }
+            NextLent::Empty => Ok(Lending::Nothing),
+        }
     }
 
     fn wait(&mut self, timeout_ns: u64) {

@@ -206,6 +206,7 @@ impl Connection for NatsBus {
             publisher_liveness: false,
             whole_batches: false,
             policies: if is_jetstream { &[Policy::Overwrite, Policy::Keep] } else { &[Policy::Overwrite] },
+            lends: &[],
             max_payload: stream::longest_payload(self.server_bytes, is_jetstream, is_jetstream.then_some(usual_bytes)),
         }
     }

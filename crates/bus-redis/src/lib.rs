@@ -237,6 +237,7 @@ impl Connection for RedisBus {
             publisher_liveness: false,
             whole_batches: false,
             policies,
+            lends: &[],
             max_payload: MAX_PAYLOAD_BYTES,
         }
     }

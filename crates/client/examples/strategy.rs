@@ -13,7 +13,8 @@ use tickpath_bus::{Event as BusEvent, PublisherState, Start, connect};
 use tickpath_client::{Client, Config, Event};
 use tickpath_clock::{Wait, utc_ns};
 use tickpath_market::{
-    AccountId, ClientOrderId, Kind, NewOrder, OrderType, Price, Quantity, Request, Side, SymbolId, TimeInForce, TopOfBook,
+    AccountId, ClientOrderId, Kind, NewOrder, OrderType, Price, Quantity, Request, Side, SymbolId, TimeInForce,
+    TopOfBook,
 };
 use zerocopy::FromBytes;
 
@@ -75,7 +76,8 @@ fn hear(orders: &mut Client) -> Result<usize, Box<dyn Error>> {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut given = std::env::args().skip(1);
-    let desk = PathBuf::from(given.next().ok_or("give the folder of an OMS: strategy DESK [TICKS_URL [TOPIC [EDGE]]]")?);
+    let desk =
+        PathBuf::from(given.next().ok_or("give the folder of an OMS: strategy DESK [TICKS_URL [TOPIC [EDGE]]]")?);
     let url = given.next().unwrap_or_else(|| "shm://".to_owned());
     let topic = given.next().unwrap_or_else(|| "oms.ticks".to_owned());
     let edge: Price = given.next().as_deref().unwrap_or("0.5").parse()?;

@@ -20,7 +20,7 @@ pub(crate) const FIRST_ID: u64 = (PATH_GROUP as u64) << 32;
 pub(crate) struct Tick {
     pub stamp: u64,
     pub seen: u64,
-    top: Option<TopOfBook>,
+    pub top: Option<TopOfBook>,
 }
 
 impl Tick {

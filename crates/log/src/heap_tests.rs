@@ -1,12 +1,14 @@
 //! The protocol over plain memory, in threads: small enough for an interpreter that checks every access.
 
 use std::hint::spin_loop;
+use std::sync::mpsc::channel;
 use std::thread;
 
 use crate::append::{AppendError, Appender, Blocked, Parts};
 use crate::control::{CONTROL_BYTES, Control};
 use crate::follow::{Follower, FrameAt, Step};
 use crate::layout::{BASE_SEQUENCE, FrameShape, GENERATION, SEGMENT_HEADER_BYTES, holding};
+use crate::reader::lent::Lent;
 use crate::region::Region;
 use crate::segments::Segments;
 use crate::sync::{Ordering, fence};
@@ -45,6 +47,50 @@ fn lent_frames_stay_while_the_cursor_holds_them() {
             }
         }
     });
+}
+
+/// Of a log that grows, which is here a ring that is never filled: what was lent is read beside the writer, and when writer,
+/// reader and all segments have been given up.
+#[test]
+fn what_is_lent_outlives_its_reader() {
+    const LENT: u64 = 100;
+    let (mut appender, regions, _) = ring(64, false);
+    let mut follower = enter(&regions, 0).expect("it was just opened");
+    follower.set_lending(true);
+    let (lend, lent) = channel();
+    let mut kept: Vec<Lent> = Vec::new();
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            let mut buffer = Vec::new();
+            while follower.sequence() < LENT {
+                match follower.step(&mut buffer).expect("nothing is damaged") {
+                    Step::Frame(at) => {
+                        // SAFETY: it was just found in this segment, and no segment of a ring that is not full is recycled.
+                        let frame = unsafe { Lent::in_place(follower.region().clone(), at) };
+                        lend.send(frame).expect("somebody listens");
+                    }
+                    Step::Empty => spin_loop(),
+                    Step::End | Step::Lapped => match following(&regions, &follower) {
+                        Some(next) => {
+                            follower = next;
+                            follower.set_lending(true);
+                        }
+                        None => spin_loop(),
+                    },
+                }
+            }
+        });
+        scope.spawn(move || (0..LENT).for_each(|sequence| assert!(append(&mut appender, sequence))));
+        for (sequence, lent) in (0..).zip(lent.iter()) {
+            assert_eq!(lent.payload(), message(sequence));
+            kept.push(lent);
+        }
+    });
+    assert_eq!(kept.len() as u64, LENT);
+    for (sequence, lent) in (0..).zip(&kept) {
+        assert_eq!((lent.sequence, lent.stamp, lent.kind), (sequence, sequence * 3, 16));
+        assert_eq!(lent.payload(), message(sequence));
+    }
 }
 
 /// The writer remembers how far the slowest cursor was; a later one that begins further back counts too.

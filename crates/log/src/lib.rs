@@ -10,6 +10,7 @@
 //! * [`Writer`] publishes stamped frames; it is the only one, and the kernel says when it has died.
 //! * [`Reader`] starts now, at the oldest or at a sequence number, and learns exactly how much it missed.
 //! * [`Policy`] says what a full log does: `overwrite`, `fail` or `keep`.
+//! * [`Reader::lend`] gives messages of a `keep` log that stay where they lie for as long as they are held.
 //! * [`Place`] says where it lies: `shm://name` or `file:///path`.
 //! * [`Writer::open_queue`] makes it a queue, whose messages [`Puller`]s share: each goes to one of them.
 //!
@@ -120,6 +121,7 @@ pub use {
     place::{Place, PlaceError},
     puller::{Pulled, Puller},
     queue::waiting,
+    reader::lent::{Lent, NextLent},
     reader::{Message, Next, Reader, Registration, Start, sleep_until_any},
     recover::Cut,
     rehearsal::Rehearsal,

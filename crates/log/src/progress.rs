@@ -153,6 +153,13 @@ pub(crate) fn survey(file: &File, segment_bytes: usize, boot: Option<[u8; 16]>) 
     Ok(Ok(Extent { open, found, opened: mark.opened.max(found), firm, same_boot }))
 }
 
+impl Extent {
+    /// No message before this number is ever cut, nor any other message written in its place, by who takes the log up.
+    pub fn settled(&self) -> u64 {
+        if self.same_boot { u64::MAX } else { self.firm.sequence }
+    }
+}
+
 impl Tail {
     /// So many segments are there if everything before this is.
     fn needs(self) -> u64 {

@@ -1,6 +1,7 @@
 //! A reader of a log.
 
 mod cursor;
+pub(crate) mod lent;
 mod slot;
 pub(crate) mod walk;
 
@@ -92,6 +93,8 @@ pub struct Reader {
     missed: u64,
     /// What tells the log from others of its name.
     identity: u64,
+    /// Of a log that grows: no message before this number is ever cut.
+    settled: u64,
     others: Others,
 }
 
@@ -130,10 +133,13 @@ impl Reader {
         let io = |e| OpenError::from_io(place, 0, e);
         let identity = files::identity(&file, &shape).map_err(io)?;
         let segments = shape.segments(file, Access::Read, others).map_err(io)?;
-        if let Some(Err(missing)) = segments.survey(this_boot()).map_err(io)? {
-            let what = missing.damage(&segments, &shape).to_string();
-            return Err(OpenError::Damaged { place: place.clone(), what });
-        }
+        let settled = match segments.survey(this_boot()).map_err(io)? {
+            Some(Err(missing)) => {
+                let what = missing.damage(&segments, &shape).to_string();
+                return Err(OpenError::Damaged { place: place.clone(), what });
+            }
+            surveyed => surveyed.and_then(Result::ok).map_or(0, |extent| extent.settled()),
+        };
         let follower = oldest(place, &segments, &shape, others)?;
         let mut reader = Self {
             follower,
@@ -145,6 +151,7 @@ impl Reader {
             buffer: Vec::new(),
             missed: 0,
             identity,
+            settled,
             others,
         };
         reader.register(registration)?;
@@ -154,8 +161,19 @@ impl Reader {
 
     /// The reader of a log without a name.
     pub(crate) fn unnamed(follower: Follower, segments: Segments, shape: Shape, place: &Place) -> Self {
-        let (place, buffer, others) = (place.clone(), Vec::new(), Others::Trusted);
-        Self { follower, segments, shape, place, control: None, slot: None, buffer, missed: 0, identity: 0, others }
+        Self {
+            follower,
+            segments,
+            shape,
+            place: place.clone(),
+            control: None,
+            slot: None,
+            buffer: Vec::new(),
+            missed: 0,
+            identity: 0,
+            settled: 0,
+            others: Others::Trusted,
+        }
     }
 
     /// How its log's frames are laid out.

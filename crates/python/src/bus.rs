@@ -1,16 +1,19 @@
 //! `connect(url)`: where topics and queues are.
 
 use std::num::NonZeroU32;
+use std::sync::Arc;
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyTuple};
 use tickpath_bus::{Connection, Delivery, Policy, QueueConfig, Start, TopicConfig};
 use tickpath_clock::{HostClock, Wait};
 
 use crate::error::{Error, connect_error};
+use crate::frame::{Loans, is_raised};
 use crate::handle::Handle;
 use crate::queue::{Puller, Pusher};
+use crate::subscription::Subscription;
 use crate::topic::{Publisher, Subscriber};
 
 /// Connects to where topics and queues live: shm://, file:///FOLDER, redis://HOST, nats://HOST, amqp://HOST, kafka://HOST.
@@ -19,13 +22,15 @@ pub fn connect(py: Python<'_>, url: &str) -> PyResult<Bus> {
     let clock = HostClock::get().map_err(|e| Error::Connect.raise(py, &e.to_string()))?;
     let connecting = || Ok((tickpath_bus::connect(url)?, tickpath_bus::resolve(url)?.starts_with("shm:")));
     let (opened, is_quick) = py.detach(connecting).map_err(|e| connect_error(py, &e))?;
-    Ok(Bus { handle: Handle::new("bus", opened), clock, is_quick })
+    Ok(Bus { handle: Handle::new("bus", opened), loans: Arc::default(), clock, is_quick })
 }
 
 /// Where topics and queues live. Threads may share it. Use it in a `with` block, or close it; what it opened stays open.
 #[pyclass(frozen, module = "tickpath")]
 pub struct Bus {
     handle: Handle<Box<dyn Connection>>,
+    /// What is lent of its topics.
+    loans: Arc<Loans>,
     clock: HostClock,
     /// What it carries takes less time than to give the interpreter away.
     is_quick: bool,
@@ -88,7 +93,8 @@ impl Bus {
     fn subscribe(&self, py: Python<'_>, topic: &str, start: Begin, wait: &str) -> PyResult<Subscriber> {
         let (start, wait) = (start.start()?, wait_of(wait)?);
         let opened = self.ask(py, |connection| connection.subscriber(topic, start, wait))?;
-        Ok(Subscriber::new(opened, self.clock, self.is_quick, !wait.sleeps()))
+        let subscription = Subscription::new(opened, !wait.sleeps(), self.clock);
+        Ok(Subscriber::new(subscription, &self.loans, self.clock, self.is_quick))
     }
 
     /// Opens a queue for pushing, and makes it if it is not there. Pushers and pullers of one queue agree on its
@@ -144,7 +150,8 @@ impl Bus {
     /// 'history' (a subscriber can start at the oldest message, or behind a token), 'max_age', 'single_publisher' (a second one
     /// is refused), 'publisher_liveness' (a subscriber knows whether somebody publishes), 'whole_batches' (who sees the first
     /// message of one finds all, unless it takes more than a sixteenth of its topic), 'policies' and 'deliveries', the usual
-    /// one first, and 'max_payload', the longest payload that is sure to pass, in bytes.
+    /// one first, 'lends' (the policies whose messages `Subscriber.lend` lends), and 'max_payload', the longest payload that
+    /// is sure to pass, in bytes.
     fn capabilities<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let (can, queues) =
             self.handle.in_turn(py, |connection| (connection.capabilities(), connection.queue_capabilities()))?;
@@ -156,23 +163,33 @@ impl Bus {
         told.set_item("publisher_liveness", can.publisher_liveness)?;
         told.set_item("whole_batches", can.whole_batches)?;
         told.set_item("policies", can.policies.iter().map(|policy| policy.name()).collect::<Vec<_>>())?;
+        told.set_item("lends", can.lends.iter().map(|policy| policy.name()).collect::<Vec<_>>())?;
         told.set_item("deliveries", queues.deliveries.iter().map(|delivery| delivery.name()).collect::<Vec<_>>())?;
         told.set_item("max_payload", can.max_payload)?;
         Ok(told)
     }
 
-    /// Closes it; a second time does nothing.
-    fn close(&self, py: Python<'_>) {
+    /// Closes it; a second time does nothing. While a message of one of its topics is lent it raises BufferError instead:
+    /// close the frames first.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        if self.handle.is_open() {
+            self.loans.refuse_while_lent("bus")?;
+        }
         self.handle.close(py);
+        Ok(())
     }
 
     fn __enter__(this: Py<Self>) -> Py<Self> {
         this
     }
 
-    #[pyo3(signature = (*_raised))]
-    fn __exit__(&self, py: Python<'_>, _raised: &Bound<'_, PyAny>) {
+    #[pyo3(signature = (*raised))]
+    fn __exit__(&self, py: Python<'_>, raised: &Bound<'_, PyTuple>) -> PyResult<()> {
+        if !is_raised(raised) {
+            return self.close(py);
+        }
         self.handle.close(py);
+        Ok(())
     }
 }
 

@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
-use tickpath_bus::{BatchError, ConnectError, PublishError, ReceiveError};
+use tickpath_bus::{BatchError, ConnectError, LendError, PublishError, ReceiveError};
 use tickpath_client::{ClientError, SendError};
 use tickpath_market::Request;
 
@@ -26,6 +26,8 @@ pub enum Error {
     Batch,
     /// Nothing can be received.
     Receive,
+    /// A topic lends no messages.
+    NotLent,
     /// What was handed over is not acknowledged.
     NotAcknowledged,
     /// What a queue held is gone.
@@ -54,6 +56,7 @@ impl Error {
             Self::Unknown => "OutcomeUnknown",
             Self::Batch => "BatchError",
             Self::Receive => "ReceiveError",
+            Self::NotLent => "NotLent",
             Self::NotAcknowledged => "NotAcknowledged",
             Self::Gone => "Gone",
             Self::NotSent => "NotSent",
@@ -135,6 +138,14 @@ pub fn receive_error(py: Python<'_>, error: &ReceiveError) -> PyErr {
         ReceiveError::Damaged(_) | ReceiveError::Other(_) => Error::Receive,
     };
     class.raise(py, &error.to_string())
+}
+
+/// Why a message is not lent.
+pub fn lend_error(py: Python<'_>, error: &LendError) -> PyErr {
+    match error {
+        LendError::NotHere(_) => Error::NotLent.raise(py, &error.to_string()),
+        LendError::Receive(error) => receive_error(py, error),
+    }
 }
 
 /// Why a request did not leave.

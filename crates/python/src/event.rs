@@ -7,7 +7,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString, PyTuple};
 use smallvec::SmallVec;
-use tickpath_bus::Event;
+use tickpath_bus::{Event, Lending, Lent};
 use tickpath_market::{self as market, Kind, Price, Quantity, SymbolId};
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -342,6 +342,15 @@ impl Gap {
     }
 }
 
+impl From<tickpath_bus::Gap> for Gap {
+    fn from(gap: tickpath_bus::Gap) -> Self {
+        match gap {
+            tickpath_bus::Gap::Missed(missed) => Self::of(missed),
+            tickpath_bus::Gap::Reconnected => Self { missed: None },
+        }
+    }
+}
+
 /// The stamp of an event that caused something, or the one that is given.
 pub fn stamp_of(cause: &Bound<'_, PyAny>) -> PyResult<u64> {
     if let Ok(tick) = cause.cast::<TopOfBook>() {
@@ -357,13 +366,14 @@ pub fn stamp_of(cause: &Bound<'_, PyAny>) -> PyResult<u64> {
     cause.extract().map_err(|_| PyTypeError::new_err(sentence))
 }
 
-/// An event that is taken out, and is no object yet.
+/// An event that is taken out, and is no object yet: a copy, or a message of any kind where it lies.
 #[derive(Debug)]
 pub enum Taken {
     TopOfBook(TopOfBook),
     Trade(Trade),
     Message { kind: u8, payload: Payload, stamp: u64, sequence: Option<u64> },
     Foreign { payload: Payload, sequence: Option<u64> },
+    Lent(Lent),
     Gap(Gap),
 }
 
@@ -376,9 +386,19 @@ impl Taken {
     pub fn of(event: &Event<'_>) -> Self {
         match event {
             Event::Message(message) => Self::of_message(message),
-            Event::Foreign(foreign) => Self::Foreign { payload: Payload::from_slice(foreign.bytes), sequence: foreign.sequence },
-            Event::Gap(tickpath_bus::Gap::Missed(missed)) => Self::Gap(Gap { missed: Some(*missed) }),
-            Event::Gap(tickpath_bus::Gap::Reconnected) => Self::Gap(Gap { missed: None }),
+            Event::Foreign(foreign) => {
+                Self::Foreign { payload: Payload::from_slice(foreign.bytes), sequence: foreign.sequence }
+            }
+            Event::Gap(gap) => Self::Gap(Gap::from(*gap)),
+        }
+    }
+
+    /// What was lent, if something was there.
+    pub fn of_lending(found: Lending) -> Option<Self> {
+        match found {
+            Lending::Message(lent) => Some(Self::Lent(lent)),
+            Lending::Gap(gap) => Some(Self::Gap(Gap::from(gap))),
+            Lending::Nothing => None,
         }
     }
 
@@ -401,11 +421,32 @@ impl Taken {
         Self::Message { kind, payload: Payload::from_slice(payload), stamp, sequence }
     }
 
+    /// Whether it is a copy of a message.
+    pub fn is_copy(&self) -> bool {
+        !matches!(self, Self::Lent(_) | Self::Gap(_))
+    }
+
+    /// The same as a message that is lent, if it is one; of a copy, that is lent.
+    pub fn lent(self) -> Self {
+        let (kind, payload, stamp, sequence) = match self {
+            Self::TopOfBook(tick) => {
+                (Kind::TopOfBook.code(), tick.message().as_bytes().to_vec(), tick.stamp, tick.sequence)
+            }
+            Self::Trade(trade) => {
+                (Kind::Trade.code(), trade.message().as_bytes().to_vec(), trade.stamp, trade.sequence)
+            }
+            Self::Message { kind, payload, stamp, sequence } => (kind, payload.into_vec(), stamp, sequence),
+            other => return other,
+        };
+        Self::Lent(Lent::new(sequence, stamp, kind, payload))
+    }
+
     /// The kind of a tick or a trade.
     pub fn kind(&self) -> Option<u8> {
         match self {
             Self::TopOfBook(_) => Some(Kind::TopOfBook.code()),
             Self::Trade(_) => Some(Kind::Trade.code()),
+            Self::Lent(lent) => kind_of_records(lent.payload().len()).filter(|&kind| kind == lent.kind),
             _ => None,
         }
     }
@@ -420,6 +461,10 @@ impl Taken {
             Self::Trade(trade) => {
                 records.extend_from_slice(trade.message().as_bytes());
                 stamps.push(trade.stamp);
+            }
+            Self::Lent(lent) => {
+                records.extend_from_slice(lent.payload());
+                stamps.push(lent.stamp);
             }
             _ => {}
         }
@@ -444,8 +489,21 @@ impl Taken {
             Self::Foreign { payload, sequence } => {
                 Py::new(py, Foreign { payload: bytes(payload)?, sequence: *sequence })?.into_any()
             }
+            // A copy of it.
+            Self::Lent(lent) => Self::of_message(&lent.into()).object(py)?,
             Self::Gap(gap) => Py::new(py, *gap)?.into_any(),
         })
+    }
+}
+
+/// The kind of records of this size.
+pub fn kind_of_records(bytes: usize) -> Option<u8> {
+    const TOP_OF_BOOK_BYTES: usize = size_of::<market::TopOfBook>();
+    const TRADE_BYTES: usize = size_of::<market::Trade>();
+    match bytes {
+        TOP_OF_BOOK_BYTES => Some(Kind::TopOfBook.code()),
+        TRADE_BYTES => Some(Kind::Trade.code()),
+        _ => None,
     }
 }
 

@@ -116,6 +116,11 @@ impl<T: Send> Handle<T> {
         }
     }
 
+    /// Whether it is open, and not a fork's copy.
+    pub fn is_open(&self) -> bool {
+        !self.born.is_elsewhere() && !self.shared.is_closing.load(Ordering::Relaxed)
+    }
+
     /// Closes it, as soon as its user has seen that. In a fork nothing is closed: it is the parent's.
     pub fn close(&self, py: Python<'_>) {
         if !self.born.is_elsewhere() && !self.leave() {

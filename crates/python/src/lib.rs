@@ -4,6 +4,7 @@
 //! ```text
 //!   connect(url) ──> Bus ──publisher──> Publisher ── publish, publish_batch
 //!                     ├───subscribe──> Subscriber ── for, poll, poll_into ─> TopOfBook | Trade | Message | Foreign | Gap
+//!                     │                          └── lend ────────────────> Frame, a message where it lies | Gap
 //!                     ├───pusher ────> Pusher ───── push, push_batch
 //!                     └───puller ────> Puller ───── for, pull, acknowledge ─> Pulled
 //!   orders(url, user, …) ──> Orders ── submit, cancel, replace; for, poll ─> Report | Gap | NotTaken | Notice
@@ -24,6 +25,7 @@ mod clock;
 mod column;
 mod error;
 mod event;
+mod frame;
 mod handle;
 mod hop;
 mod journal;
@@ -32,6 +34,7 @@ mod orders;
 mod queue;
 mod recording;
 mod report;
+mod subscription;
 mod table;
 mod topic;
 
@@ -47,6 +50,8 @@ mod _native {
     use super::clock::{now, ns_between};
     #[pymodule_export]
     use super::event::{Foreign, Gap, Message, TopOfBook, Trade};
+    #[pymodule_export]
+    use super::frame::Frame;
     #[pymodule_export]
     use super::hop::Hop;
     #[pymodule_export]

@@ -1,43 +1,27 @@
 //! Publishing and receiving.
 
-use std::collections::VecDeque;
 use std::fmt::Display;
 use std::os::fd::RawFd;
+use std::sync::Arc;
 use std::time::Duration;
 
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList, PySlice};
-use smallvec::SmallVec;
-use tickpath_bus::{Event, PublisherState, ReceiveError, ResumeToken};
+use pyo3::types::{PyBytes, PyList, PySlice, PyTuple};
+use smallvec::{SmallVec, smallvec};
+use tickpath_bus::{PublisherState, ReceiveError};
 use tickpath_clock::{Clock, HostClock};
-use tickpath_market::{Kind, TopOfBook, Trade};
 use zerocopy::IntoBytes;
 
-use crate::error::{Error, batch_error, publish_error, receive_error};
-use crate::event::{Taken, with_payload};
+use crate::error::{Error, batch_error, lend_error, publish_error, receive_error};
+use crate::event::{Taken, kind_of_records, with_payload};
+use crate::frame::{Frame, Loans, is_raised};
 use crate::handle::Handle;
-use crate::lookout::Watched;
+use crate::subscription::{Batch, MOST, Subscription};
 
 /// The lowest kind of a message.
 const FIRST_KIND: u8 = 16;
-
-/// How long one turn of a wait may take: so late is a signal seen that comes between two looks, or another thread's `close`.
-const TURN_NS: u64 = 100_000_000;
-
-/// The same where it spins.
-const SPIN_NS: i64 = 1_000_000;
-
-/// Spins between two looks at the clock.
-const SPINS: u32 = 256;
-
-/// Bytes of a record.
-const TOP_OF_BOOK_BYTES: usize = size_of::<TopOfBook>();
-const TRADE_BYTES: usize = size_of::<Trade>();
-
-/// The most events of one call.
-const MOST: usize = 1 << 16;
 
 /// Publishes one topic. Use it in a `with` block, or close it.
 #[pyclass(frozen, module = "tickpath")]
@@ -126,157 +110,20 @@ impl Publisher {
 #[pyclass(frozen, module = "tickpath")]
 pub struct Subscriber {
     handle: Handle<Subscription>,
+    /// What is lent of it.
+    loans: Arc<Loans>,
     clock: HostClock,
     /// Looking takes less time than to give the interpreter away.
     is_quick: bool,
 }
 
-struct Subscription {
-    subscriber: Box<dyn tickpath_bus::Subscriber>,
-    /// What was taken out, and is not handed over.
-    waiting: VecDeque<Taken>,
-    /// Where it stood before that, if it stood somewhere; none if nobody knows.
-    before: Option<Option<ResumeToken>>,
-    /// What went wrong while it waited, and is not told.
-    error: Option<ReceiveError>,
-    /// Room for the next ones that are taken out as records.
-    records: Records,
-    /// It spins rather than sleeps.
-    spins: bool,
-    clock: HostClock,
-}
-
-/// Events that were taken out: mostly one, which is not worth an allocation.
-type Batch = SmallVec<[Taken; 1]>;
-
-/// The same as objects.
+/// Events as objects: mostly one, which is not worth an allocation.
 type Objects = SmallVec<[Py<PyAny>; 1]>;
 
-/// Records that were taken out, with the stamp of each.
-#[derive(Default)]
-struct Records {
-    bytes: Vec<u8>,
-    stamps: Vec<u64>,
-}
-
-impl Watched for Subscription {
-    fn turn(&mut self) -> bool {
-        match self.look_out(u64::MAX) {
-            Ok(is_there) => is_there,
-            Err(e) => {
-                self.error = Some(e);
-                true
-            }
-        }
-    }
-}
-
-impl Subscription {
-    /// Takes out up to so many events, those first that wait. What went wrong behind some of them is told when it comes
-    /// again, or by the next call.
-    fn take(&mut self, limit: usize) -> Result<Batch, ReceiveError> {
-        if !self.waiting.is_empty() {
-            let count = limit.min(self.waiting.len());
-            return Ok(self.waiting.drain(..count).collect());
-        }
-        self.tell_error()?;
-        let mut taken = Batch::new();
-        match self.subscriber.poll(limit, &mut |event| taken.push(Taken::of(&event))) {
-            Err(e) if taken.is_empty() => Err(e),
-            _ => Ok(taken),
-        }
-    }
-
-    /// What went wrong while it waited, once.
-    #[inline]
-    fn tell_error(&mut self) -> Result<(), ReceiveError> {
-        // Mostly there is none, and nothing is written.
-        if self.error.is_none() { Ok(()) } else { self.error.take().map_or(Ok(()), Err) }
-    }
-
-    /// Up to so many ticks, or trades, up to the first event that is none.
-    fn take_records(&mut self, kind: u8, room: usize) -> Result<Records, ReceiveError> {
-        if kind == Kind::TopOfBook.code() {
-            self.take_sized::<TOP_OF_BOOK_BYTES>(kind, room)
-        } else {
-            self.take_sized::<TRADE_BYTES>(kind, room)
-        }
-    }
-
-    /// Up to so many messages of this kind and size, which the compiler knows: it copies them in a few moves.
-    fn take_sized<const BYTES: usize>(&mut self, kind: u8, room: usize) -> Result<Records, ReceiveError> {
-        let mut records = std::mem::take(&mut self.records);
-        records.bytes.clear();
-        records.stamps.clear();
-        while records.stamps.len() < room
-            && let Some(waits) = self.waiting.pop_front_if(|taken| taken.kind() == Some(kind))
-        {
-            waits.append(&mut records.bytes, &mut records.stamps);
-        }
-        if !self.waiting.is_empty() || !records.stamps.is_empty() {
-            return Ok(records);
-        }
-        self.tell_error()?;
-        let Self { subscriber, waiting, before, .. } = self;
-        let polled = subscriber.poll(room.min(MOST), &mut |event| {
-            if let Event::Message(m) = &event
-                && m.kind == kind
-                && let Ok(record) = <&[u8; BYTES]>::try_from(m.payload)
-                && waiting.is_empty()
-            {
-                records.bytes.extend_from_slice(record);
-                records.stamps.push(m.stamp);
-            } else {
-                *before = None;
-                waiting.push_back(Taken::of(&event));
-            }
-        });
-        match polled {
-            Err(e) if records.stamps.is_empty() && waiting.is_empty() => Err(e),
-            _ => Ok(records),
-        }
-    }
-
-    /// Takes back what was not handed over; where it stood before that nobody knows.
-    fn take_back(&mut self, taken: Batch) {
-        self.before = None;
-        taken.into_iter().rev().for_each(|taken| self.waiting.push_front(taken));
-    }
-
-    /// Waits for an event until the turn is over; true when one waits.
-    fn look_out(&mut self, left_ns: u64) -> Result<bool, ReceiveError> {
-        self.tell_error()?;
-        let clock = self.clock;
-        if self.waiting.is_empty() {
-            self.before = Some(self.subscriber.token());
-        }
-        let begun = clock.ticks();
-        loop {
-            for _ in 0..SPINS {
-                if !self.waiting.is_empty() {
-                    return Ok(true);
-                }
-                let Self { subscriber, waiting, .. } = self;
-                if subscriber.poll(1, &mut |event| waiting.push_back(Taken::of(&event)))? == 0 {
-                    subscriber.wait(left_ns.min(TURN_NS));
-                    if !self.spins {
-                        return Ok(false);
-                    }
-                }
-            }
-            if clock.ns_between(begun, clock.ticks()) >= SPIN_NS.min(i64::try_from(left_ns).unwrap_or(i64::MAX)) {
-                return Ok(!self.waiting.is_empty());
-            }
-        }
-    }
-}
-
 impl Subscriber {
-    /// Of a subscription that is opened.
-    pub fn new(subscriber: Box<dyn tickpath_bus::Subscriber>, clock: HostClock, is_quick: bool, spins: bool) -> Self {
-        let (waiting, before, error, records) = (VecDeque::new(), None, None, Records::default());
-        let subscription = Subscription { subscriber, waiting, before, error, records, spins, clock };
-        Self { handle: Handle::new("subscriber", subscription), clock, is_quick }
+    /// Of a subscription that is opened, at a bus of which this is lent.
+    pub fn new(subscription: Subscription, of_bus: &Arc<Loans>, clock: HostClock, is_quick: bool) -> Self {
+        Self { handle: Handle::new("subscriber", subscription), loans: Loans::within(of_bus), clock, is_quick }
     }
 
     /// Waits until an event waits to be handed over, or the time is over, which has no end if there is none.
@@ -342,11 +189,15 @@ impl Subscriber {
             if let Some(event) = made.pop() {
                 return Ok(event);
             }
-            let waited = self.handle.wait(py, || false, |subscription| match subscription.look_out(u64::MAX) {
-                Ok(false) => None,
-                Ok(true) => Some(subscription.take(1)),
-                Err(e) => Some(Err(e)),
-            })?;
+            let waited = self.handle.wait(
+                py,
+                || false,
+                |subscription| match subscription.look_out(u64::MAX) {
+                    Ok(false) => None,
+                    Ok(true) => Some(subscription.take(1)),
+                    Err(e) => Some(Err(e)),
+                },
+            )?;
             made = waited.map_or(Ok(Objects::new()), |taken| self.hand_over(py, taken))?;
         }
     }
@@ -361,6 +212,22 @@ impl Subscriber {
     #[pyo3(signature = (timeout = None))]
     fn wait(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<bool> {
         self.wait_within(py, timeout_of(timeout)?)
+    }
+
+    /// The next message where it lies, as a Frame, or the Gap before it; None if nothing is there. Never waits. Topics lend
+    /// whose policy is in `capabilities()['lends']`; others raise NotLent, and are polled. Small messages are cheaper polled.
+    fn lend(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        py.check_signals()?;
+        let lent = self.using(py, Subscription::lend)?.map_err(|e| lend_error(py, &e))?;
+        let Some(taken) = lent else { return Ok(None) };
+        let made = match &taken {
+            Taken::Lent(lent) => Py::new(py, Frame::new(lent.clone(), &self.loans)).map(Py::into_any),
+            other => other.object(py),
+        };
+        if made.is_err() {
+            self.handle.with(py, |subscription| subscription.take_back(smallvec![taken]))?;
+        }
+        made.map(Some)
     }
 
     /// Copies ticks into an array of `tickpath.TOP_OF_BOOK`, or trades into one of `tickpath.TRADE`, as many as fit and are
@@ -392,7 +259,7 @@ impl Subscriber {
         }
         let filled = records.stamps.len();
         // What is closed by now needs no room.
-        let _ = self.handle.with(py, |subscription| subscription.records = records);
+        let _ = self.handle.with(py, |subscription| subscription.reuse(records));
         Ok(filled)
     }
 
@@ -422,11 +289,7 @@ impl Subscriber {
     /// Where it stands, as text: `bus.subscribe(topic, token)` goes on behind all that was handed over. None where there is
     /// no history, or nothing is known of the topic yet.
     fn token(&self, py: Python<'_>) -> PyResult<Option<String>> {
-        let known = self.handle.with(py, |subscription| match subscription.waiting.is_empty() {
-            true => Ok(subscription.subscriber.token()),
-            false => subscription.before.ok_or(()),
-        })?;
-        let Ok(token) = known else {
+        let Some(token) = self.handle.with(py, |subscription| subscription.place())? else {
             let sentence = "an event waits behind which nobody knows the place: take it by poll(), then ask again";
             return Err(Error::Receive.raise(py, sentence));
         };
@@ -449,18 +312,27 @@ impl Subscriber {
         self.handle.with(py, |subscription| subscription.subscriber.reconnects())
     }
 
-    /// Closes it; a second time does nothing.
-    fn close(&self, py: Python<'_>) {
+    /// Closes it; a second time does nothing. While a message is lent it raises BufferError instead: close the frames first.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        if self.handle.is_open() {
+            self.loans.refuse_while_lent("subscriber")?;
+        }
         self.handle.close(py);
+        Ok(())
     }
 
     fn __enter__(this: Py<Self>) -> Py<Self> {
         this
     }
 
-    #[pyo3(signature = (*_raised))]
-    fn __exit__(&self, py: Python<'_>, _raised: &Bound<'_, PyAny>) {
+    #[pyo3(signature = (*raised))]
+    fn __exit__(&self, py: Python<'_>, raised: &Bound<'_, PyTuple>) -> PyResult<()> {
+        if !is_raised(raised) {
+            return self.close(py);
+        }
+        // What was raised goes on; what is lent stays readable.
         self.handle.close(py);
+        Ok(())
     }
 }
 
@@ -518,15 +390,6 @@ impl<'py> Room<'py> {
         let py = self.bytes.py();
         let beginning = self.bytes.get_item(PySlice::new(py, 0, bytes.len() as isize, 1))?;
         PyBuffer::get(&beginning)?.copy_from_slice(py, bytes)
-    }
-}
-
-/// The kind of records of this size.
-fn kind_of_records(bytes: usize) -> Option<u8> {
-    match bytes {
-        TOP_OF_BOOK_BYTES => Some(Kind::TopOfBook.code()),
-        TRADE_BYTES => Some(Kind::Trade.code()),
-        _ => None,
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::mpsc::sync_channel;
 use tickpath_clock::Wait;
 
 use super::fixture::{Case, Fixture, GOOD_NAMES, bad_names, refused, refused_name};
+use super::lending::lending;
 use super::message::{Deadline, KIND, LAST, Tally, next, payload, publish, publish_until_full, receive, stays_quiet};
 use super::process;
 use super::resume;
@@ -26,6 +27,7 @@ pub const CASES: &[(&str, Case)] = &[
     ("second_publisher", second_publisher),
     ("policy_fail", policy_fail),
     ("policy_keep", policy_keep),
+    ("lending", lending),
     ("sizes", sizes),
     ("kinds", kinds),
     ("names", names),

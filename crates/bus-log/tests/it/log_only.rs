@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 use tickpath_bus_api::conformance::{Role, spawn};
 use tickpath_bus_api::{
-    ConnectError, Connection, Event, Policy, Publisher, PublisherState, Start, Subscriber, TopicConfig,
+    ConnectError, Connection, Event, Gap, LendError, Lending, Policy, Publisher, PublisherState, Start, Subscriber,
+    TopicConfig,
 };
 use tickpath_bus_log::{LogBus, absent, within};
 use tickpath_clock::{Calibration, Clock, HostClock, Wait, sleep_ns};
@@ -168,6 +169,22 @@ fn what_is_rehearsed_is_nobodys() {
         assert_eq!(seen, (0..20).map(|n| (Some(n), n, KIND, n * 300)).collect::<Vec<_>>());
         assert_eq!(files(), before);
     }
+}
+
+/// The news of a loss is no message; and who carries messages on gets copies, each with its origin.
+#[test]
+fn a_loss_is_told_to_who_is_lent_messages() {
+    let place = Place::empty();
+    let mut publisher = place.bus.publisher(TOPIC, &TopicConfig::new(Policy::Keep)).expect("the topic is new");
+    let mut subscriber = place.bus.subscriber(TOPIC, Start::Oldest, Wait::Yield).expect("the topic is there");
+    publisher.publish_gap(1, Gap::Missed(3)).expect("it keeps all");
+    publisher.publish(2, KIND, b"behind it").expect("it keeps all");
+    assert!(matches!(subscriber.lend(), Ok(Lending::Gap(Gap::Missed(3)))));
+    let Ok(Lending::Message(lent)) = subscriber.lend() else { panic!("it was published") };
+    assert_eq!((lent.sequence, lent.stamp, lent.payload()), (Some(1), 2, &b"behind it"[..]));
+    assert!(matches!(subscriber.lend(), Ok(Lending::Nothing)));
+    subscriber.carry_on();
+    assert!(matches!(subscriber.lend(), Err(LendError::NotHere(_))));
 }
 
 #[test]

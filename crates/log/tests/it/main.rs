@@ -9,6 +9,7 @@ mod hostile;
 mod kill;
 mod lanes;
 mod lap;
+mod lent;
 mod locks;
 mod mandatory;
 mod model;

@@ -307,13 +307,13 @@ fn lose(journal: &Scratch, loss: Loss) {
     fs::write(journal.data(), data).expect("the file can be written");
 }
 
-fn boot(boot_id: [u8; 16]) -> Calibration {
+pub fn boot(boot_id: [u8; 16]) -> Calibration {
     let mut calibration = Calibration::nanoseconds();
     calibration.boot_id = boot_id;
     calibration
 }
 
-fn this_boot() -> Calibration {
+pub fn this_boot() -> Calibration {
     let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").expect("Linux says it");
     let number = u128::from_str_radix(text.trim().replace('-', "").as_str(), 16).expect("it is a number");
     boot(number.to_be_bytes())

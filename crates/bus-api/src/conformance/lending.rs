@@ -1,0 +1,79 @@
+//! What is lent stays, and where nothing is lent nothing is lost for having asked.
+
+use tickpath_clock::Wait;
+
+use super::fixture::Fixture;
+use super::message::{Deadline, KIND, Tally, next, payload, publish, receive};
+use super::scratch::Topic;
+use crate::{LendError, Lending, Lent, Policy, Start, Subscriber};
+
+/// By each policy a topic lends its messages, or refuses in words.
+pub(super) fn lending(fixture: &Fixture<'_>) {
+    let capabilities = fixture.topic("lend").capabilities();
+    for &policy in capabilities.policies {
+        let topic = fixture.topic(&format!("lend-{policy}"));
+        match capabilities.lends.contains(&policy) {
+            true => lends(&topic, policy),
+            false => refuses(&topic, policy),
+        }
+    }
+    let elsewhere = capabilities.lends.iter().find(|policy| !capabilities.policies.contains(policy));
+    assert_eq!(elsewhere, None, "a policy that does not exist here lends nothing");
+}
+
+/// What was lent stays when those who had the topic have gone, and others have gone on with it.
+fn lends(topic: &Topic, policy: Policy) {
+    const COUNT: u64 = 1_500;
+    let mut subscriber = topic.subscriber(Start::Now, Wait::Adaptive);
+    assert!(matches!(subscriber.lend(), Ok(Lending::Nothing)), "nobody has published yet");
+    let mut publisher = topic.publisher_by(policy);
+    publish(&mut *publisher, 0..COUNT);
+    let mut lent = Vec::new();
+    for number in 0..COUNT {
+        // Who is lent messages may take others as copies.
+        match number % 10 {
+            7 => assert_eq!(next(&mut *subscriber, "in between"), (number, KIND, payload(number))),
+            _ => lent.push(next_lent(&mut *subscriber, number)),
+        }
+    }
+    let token = subscriber.token();
+    drop((subscriber, publisher));
+    publish(&mut *topic.publisher_by(policy), COUNT..COUNT + 10);
+    for (number, lent) in &lent {
+        assert_eq!((lent.stamp, lent.kind), (*number, KIND));
+        assert!(lent.payload() == payload(*number), "message {number} has changed");
+        assert!(lent.sequence.is_none_or(|sequence| sequence == *number), "message {number} is {lent:?}");
+    }
+    if let Some(token) = token {
+        let mut behind = topic.subscriber(Start::After(token), Wait::Yield);
+        assert_eq!(next_lent(&mut *behind, COUNT).1.stamp, COUNT);
+    }
+}
+
+fn next_lent(subscriber: &mut dyn Subscriber, number: u64) -> (u64, Lent) {
+    let deadline = Deadline::new();
+    loop {
+        match subscriber.lend().unwrap_or_else(|e| panic!("message {number}: {e}")) {
+            Lending::Message(lent) => return (number, lent),
+            Lending::Gap(gap) => panic!("where message {number} is: {gap:?}"),
+            Lending::Nothing => subscriber.wait(1_000_000),
+        }
+        deadline.check("what is lent");
+    }
+}
+
+/// The refusal says what to do instead, and that gives all.
+fn refuses(topic: &Topic, policy: Policy) {
+    let mut publisher = topic.publisher_by(policy);
+    let mut subscriber = topic.subscriber(Start::Now, Wait::Adaptive);
+    let mut tally = Tally::from(0, &topic.capabilities());
+    for first in [0, 5] {
+        publish(&mut *publisher, first..first + 5);
+        match subscriber.lend() {
+            Err(LendError::NotHere(why)) => assert!(!why.is_empty(), "{policy}"),
+            other => panic!("'{policy}' is not among those that lend, and yet it says {other:?}"),
+        }
+        receive(&mut *subscriber, &mut tally, "what is not lent", |tally| tally.next() == first + 5);
+    }
+    assert_eq!((tally.received, tally.missed), (10, 0));
+}
