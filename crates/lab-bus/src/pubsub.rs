@@ -23,6 +23,7 @@ mod python;
 mod role;
 mod round_trip;
 mod settings;
+mod slo;
 mod steady;
 
 pub use client::{ForeignClient, Listed};
@@ -32,4 +33,5 @@ pub use plan::{Plan, plan};
 pub use role::{PublisherRole, SubscriberRole};
 pub use round_trip::{PingRole, PongRole, round_trip};
 pub use settings::Settings;
+pub use slo::{USUAL_RUNS, search};
 pub use steady::{Ends, run, run_with};

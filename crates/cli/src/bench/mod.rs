@@ -8,7 +8,6 @@ pub mod path;
 pub mod pipeline;
 pub mod pubsub;
 pub mod queue;
-mod slo;
 
 use tickpath_harness::Playable;
 

@@ -10,12 +10,13 @@ use tickpath_explain as explain;
 use tickpath_harness::signals::Stopping;
 use tickpath_harness::targets::is_log;
 use tickpath_harness::{Lab, LabError, host, targets};
-use tickpath_lab_bus::pubsub::{CLIENTS, Pair, Settings, cold, pairs, plan, round_trip, run as steady};
+use tickpath_lab_bus::pubsub::{
+    CLIENTS, Pair, Settings, USUAL_RUNS, cold, pairs, plan, round_trip, run as steady, search,
+};
 use tickpath_result::{Phase, ResultFile, Run, short_name};
 use tickpath_scratch::redis::{Server, ServerSettings};
 
 use super::measure::{compare_turns, usage};
-use super::slo;
 use crate::args::{
     ARRIVALS, Cpus, Output, Rate, Usage, Warm, are_targets, arrivals, bus_url, policy, positive, rate, seconds, size,
 };
@@ -357,7 +358,7 @@ fn searches(lab: &Lab<'_>, args: &PubsubArgs, all: &[Settings], result: &mut Res
         for &readers in &args.readers {
             for base in all {
                 let settings = Settings { size: bytes, readers: readers as usize, arrivals, ..base.clone() };
-                let found = slo::search(lab, promise, &settings, seconds, result)?;
+                let found = search(lab, promise, &settings, seconds, result).map_err(usage)?;
                 let details = [
                     (args.client.len() > 1, base.client().to_owned()),
                     (sizes(args).len() > 1, tickpath_report::size(bytes as f64)),
@@ -430,7 +431,7 @@ fn estimate(args: &PubsubArgs, targets: usize) -> (usize, f64) {
             return (runs, runs as f64 * 3.0);
         }
         Pace::Auto => {
-            let runs = streams * turns * slo::USUAL_RUNS;
+            let runs = streams * turns * USUAL_RUNS;
             return (runs, runs as f64 * (args.duration.unwrap_or(OTHER_SECONDS) + AROUND));
         }
         Pace::At(Rate::PerSecond(rate)) => rate,

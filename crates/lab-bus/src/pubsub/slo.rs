@@ -1,12 +1,11 @@
-//! `tickpath bench pubsub --rate auto`: the highest rate at which each target keeps its promise.
+//! The highest rate at which a target keeps a promise.
 
 use tickpath_compare::{Promise, Search};
 use tickpath_harness::{Lab, LabError};
-use tickpath_lab_bus::pubsub::{Settings, run as steady};
 use tickpath_report::figure;
 use tickpath_result::{ResultFile, Run};
 
-use super::measure::usage;
+use super::{Settings, run as steady};
 
 /// Rates that a search mostly tries.
 pub const USUAL_RUNS: usize = 9;
@@ -25,20 +24,20 @@ pub fn search(
     settings: &Settings,
     seconds: f64,
     result: &mut ResultFile,
-) -> anyhow::Result<String> {
+) -> Result<String, LabError> {
     let needed = promise.samples() * ENOUGH;
     let mut search = Search::new(needed as f64 / LONGEST_S);
-    let mut ends = Ends::default();
+    let mut seen = Tried::default();
     while let Some(rate) = search.next_rate() {
         let count = (rate * seconds).clamp(needed as f64, MOST.max(needed as f64)) as u64;
         let settings = Settings { rate: Some(rate), count, ..settings.clone() };
-        let run = tried(lab, promise, &settings).map_err(usage)?;
+        let run = tried(lab, promise, &settings)?;
         let kept = keeps(promise, &run);
         search.tell(rate, kept);
-        ends.note(promise, &run, rate, kept);
+        seen.note(promise, &run, rate, kept);
         result.runs.push(run);
     }
-    Ok(ends.told(promise, search.kept(), search.broken()))
+    Ok(seen.told(promise, search.kept(), search.broken()))
 }
 
 /// A run, and once more if it broke a rule that has nothing to do with the promise.
@@ -58,9 +57,9 @@ fn keeps(promise: &Promise, run: &Run) -> bool {
 
 /// What was seen at both ends of the bracket.
 #[derive(Default)]
-struct Ends(Vec<(f64, String)>);
+struct Tried(Vec<(f64, String)>);
 
-impl Ends {
+impl Tried {
     fn note(&mut self, promise: &Promise, run: &Run, rate: f64, kept: bool) {
         let value = promise.told(run).unwrap_or_else(|| "too few messages".to_owned());
         let why = match (kept, promise.is_kept(run)) {
