@@ -2,8 +2,9 @@
 
     python examples/python/06_strategy.py DESK [TICKS_URL [TOPIC [EDGE]]]
 
-DESK is the OMS's folder; the OMS and an exchange run (docs/oms.md has the commands). The ticks are those on which the OMS
-checks prices, or those of another URL: of a recording, file:///FOLDER, it trades each tick and ends. Ctrl-C ends it before.
+DESK is the OMS's folder; the OMS and an exchange run (docs/python.md has the commands). The prices of the exchange that `init`
+makes stand still: an EDGE of 0 buys at each tick. The ticks are those on which the OMS checks prices, or those of another URL: of a
+recording, file:///FOLDER, it trades each tick and ends. Ctrl-C ends it before.
 The same in Rust, with the same orders on the same ticks, is crates/client/examples/strategy.rs.
 """
 
@@ -41,6 +42,8 @@ class Fade(tp.Strategy):
     def on_report(self, report: tp.Report, orders: tp.Orders) -> None:
         if report.denial is not None:
             print(f"denied: {report.denial}")
+        elif report.exec_type == "trade":
+            print(f"filled {tp.decimal(report.last_quantity)} at {tp.decimal(report.last_price)}")
 
 
 folder = Path(desk)

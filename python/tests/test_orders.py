@@ -137,6 +137,33 @@ def test_what_is_no_order_is_refused_in_a_sentence(desk: Desk) -> None:
             orders.submit(BTC, tp.BUY, ASK, 1, time_in_force="gfd")  # type: ignore[arg-type]
         with pytest.raises(ValueError, match="a market order has no price"):
             orders.submit(BTC, tp.BUY, ASK, 1, order_type="market")
+        with pytest.raises(ValueError, match="0 is no id of a request"):
+            orders.submit(BTC, tp.BUY, ASK, 1, id=0)
+    with pytest.raises(ValueError, match="65535 is no session"):
+        tp.orders(desk.url, "trader", desk.password, account=1, session=65_535)
+
+
+def test_an_id_of_ones_own_is_known_before_the_call(desk: Desk) -> None:
+    with desk.open() as orders:
+        own = tp.now()
+        assert orders.submit(BTC, tp.BUY, ASK, tp.units("0.001"), id=own) == own
+        assert report(orders, of=own, exec_type="trade").client_order_id == own
+        again = report(orders, of=orders.submit(BTC, tp.BUY, ASK, tp.units("0.001"), id=own), exec_type="denied")
+        assert again.denial is not None and again.denial.name == "DuplicateClientOrderId"
+
+
+def test_a_session_that_is_taken_over_says_what_is_in_doubt_and_ends(desk: Desk) -> None:
+    with desk.open() as orders:
+        answered = orders.submit(BTC, tp.BUY, tp.units(61_000), tp.units("0.001"))
+        report(orders, of=answered, exec_type="new")
+        with tp.orders(desk.url, "trader", desk.password, account=1, session=orders.session):
+            told: list[object] = []
+            with pytest.raises(tp.SessionEnded, match="open the orders again"):
+                for event in orders:
+                    told.append(event)
+            assert not [event for event in told if isinstance(event, tp.InDoubt | tp.NotTaken)], told
+            with pytest.raises(tp.SessionEnded):
+                orders.submit(BTC, tp.BUY, ASK, 1)
 
 
 def test_who_is_not_let_in_is_told(desk: Desk, tmp_path: Path) -> None:

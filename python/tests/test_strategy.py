@@ -127,7 +127,27 @@ def test_what_a_strategy_raises_is_raised(desk: Desk, tmp_path: Path) -> None:
             tp.run(Taker(1, stops=True), ticks=url, orders=orders)
 
 
+def test_a_report_behind_one_that_ends_a_run_stays_with_the_session(desk: Desk, tmp_path: Path) -> None:
+    class Once(Taker):
+        last = -1
+
+        def on_report(self, report: tp.Report, orders: tp.Orders) -> tp.Stop | None:
+            self.last = report.number
+            return tp.STOP
+
+    taker = Once(0, stops=False)
+    with desk.open() as orders:
+        for _ in range(3):
+            orders.submit(BTC, tp.BUY, ASK, tp.units("0.001"))
+        assert orders.wait(60)
+        tp.run(taker, ticks=record(tmp_path, ticks=1), orders=orders, linger=60)
+        following = next(event for event in orders if isinstance(event, tp.Report))
+    assert following.number == taker.last + 1
+
+
 def test_a_url_of_orders_needs_a_login() -> None:
+    with pytest.raises(ValueError, match="a linger of -1 s is none"):
+        tp.run(Taker(1, stops=True), ticks="shm://", orders="unix:///nowhere", linger=-1)
     with pytest.raises(TypeError, match="need user=, password= and account="):
         tp.run(Taker(1, stops=True), ticks="shm://", orders="unix:///nowhere")
 

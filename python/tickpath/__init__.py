@@ -8,7 +8,8 @@
 
 Prices and quantities are whole numbers of 10⁻⁸: `tp.decimal(tick.bid)` is one as a Decimal. `tp.TOP_OF_BOOK` and `tp.TRADE`
 are a tick's and a trade's record as numpy has it, which is imported by who asks for them. What can go wrong is in
-`tickpath.errors`, what a task awaits in `tickpath.aio`, the benches in `tickpath.lab`.
+`tickpath.errors`, what a task awaits in `tickpath.aio`, the benches in `tickpath.lab`. `tp.run` and `tp.orders` trade;
+`tp.recording` and `tp.journal` are tables.
 """
 
 from decimal import MAX_PREC, Context, Decimal, Inexact, InvalidOperation
@@ -23,6 +24,7 @@ from ._native import (
     Foreign,
     Frame,
     Gap,
+    InDoubt,
     Journal,
     Message,
     Notice,
@@ -94,6 +96,7 @@ __all__ = [
     "Frame",
     "Gap",
     "Gone",
+    "InDoubt",
     "InUse",
     "Journal",
     "Message",

@@ -13,6 +13,7 @@ __all__ = [
     "Frame",
     "Gap",
     "Hop",
+    "InDoubt",
     "Journal",
     "Message",
     "NotTaken",
@@ -532,10 +533,11 @@ class Orders:
         order_type: Literal["limit", "market"] = "limit",
         time_in_force: Literal["day", "gtc", "ioc", "fok"] = "day",
         cause: _Cause | None = None,
+        id: int | None = None,
     ) -> int:
         """Sends a new order, and gives the id by which `cancel` and `replace` know it. A 'limit' has a price, a
         'market' order None; it works for the 'day', 'gtc', 'ioc' or 'fok'. `cause` is the event to which it is the
-        answer.
+        answer. `id` is one of your own, new in this session today: known before the call, whatever interrupts it.
         """
     def cancel(self, id: int, *, cause: _Cause | None = None) -> int:
         """Asks to cancel an order, by the id that `submit` gave; gives the id of this request."""
@@ -565,8 +567,8 @@ class Orders:
 
 @final
 class Report:
-    """What became of an order, or of a request. Of a denial the fields above `exec_type` and `account` say something,
-    and no other: an order that it was to change goes on as it was.
+    """What became of an order, or of a request. Of a denial only `number` to `exec_type` ('denied') and `account` say
+    something: an order that it was to change goes on as it was.
     """
 
     def __hash__(self) -> int: ...
@@ -592,10 +594,14 @@ class Report:
         """The id of the request that it answers; 0 if it answers none."""
     @property
     def exec_type(self) -> str:
-        """What it tells."""
+        """What it tells: 'pending_new', 'new', 'trade', 'canceled', 'replaced', 'rejected', 'cancel_rejected', 'expired',
+        'denied' and others, as FIX calls them.
+        """
     @property
     def status(self) -> str | None:
-        """How the order stands now; None of a denial."""
+        """How the order stands now: 'pending_new', 'new', 'partially_filled', 'filled', 'canceled', 'rejected' and
+        others, as FIX calls them; None of a denial.
+        """
     @property
     def symbol(self) -> int:
         """The instrument, by its number."""
@@ -667,8 +673,22 @@ class Denial:
 
 @final
 class NotTaken:
-    """A request that the OMS did not take, and never will; nobody sends it again by itself. Or, `in_doubt`, one of
-    which nobody can know any more whether it did.
+    """A request that the OMS did not take, and never will; nobody sends it again by itself."""
+
+    def __hash__(self) -> int: ...
+    def __eq__(self, value: object, /) -> bool: ...
+    def __ne__(self, value: object, /) -> bool: ...
+    @property
+    def client_order_id(self) -> int:
+        """The id that the call gave."""
+    @property
+    def request(self) -> str:
+        """What it was: 'submit', 'cancel' or 'replace'."""
+
+@final
+class InDoubt:
+    """A request of which nobody can know any more whether the OMS took it: it may work. Do not send it again before
+    `tickpath orders` has said.
     """
 
     def __hash__(self) -> int: ...
@@ -679,10 +699,7 @@ class NotTaken:
         """The id that the call gave."""
     @property
     def request(self) -> str:
-        """What it was."""
-    @property
-    def in_doubt(self) -> bool:
-        """True if nobody can know any more whether the OMS took it."""
+        """What it was: 'submit', 'cancel' or 'replace'."""
 
 @final
 class Notice:
@@ -781,5 +798,5 @@ class Table:
 
 _Event: TypeAlias = TopOfBook | Trade | Message | Foreign | Gap
 _Data: TypeAlias = Buffer | TopOfBook | Trade | Message | Foreign
-_Told: TypeAlias = Report | Gap | NotTaken | Notice
+_Told: TypeAlias = Report | Gap | NotTaken | InDoubt | Notice
 _Cause: TypeAlias = TopOfBook | Trade | Message | int

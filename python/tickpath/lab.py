@@ -40,7 +40,7 @@ from .errors import LabError
 __all__ = ["Hop", "LabError", "Result", "Row", "hop", "hops", "load", "run"]
 
 
-def run(benchmark: str, *arguments: str, json: str | os.PathLike[str] | None = None, **options: Any) -> "Result":
+def run(workload: str, *arguments: str, json: str | os.PathLike[str] | None = None, **options: Any) -> "Result":
     """Runs `tickpath bench BENCHMARK` and reads its result; `tickpath bench BENCHMARK --help` lists the options.
 
     An option is a flag: `size=64` is `--size 64`, `fail_if=…` is `--fail-if`, True is the flag alone, a list is the flag
@@ -53,7 +53,7 @@ def run(benchmark: str, *arguments: str, json: str | os.PathLike[str] | None = N
     A result with runs that are not valid (exit code 3) is given back, and warned of: RuntimeWarning, and `result.warnings`.
     LabError: the bench was refused, failed or lost messages; what there is of a result is in the error's `result`.
     """
-    words = ["bench", benchmark, *arguments, *_flags(options)]
+    words = ["bench", workload, *arguments, *_flags(options)]
     with tempfile.TemporaryDirectory(prefix="tickpath-lab-") as folder:
         file = Path(folder, "result.json") if json is None else Path(json)
         before = _identity(file)

@@ -33,7 +33,7 @@ class Stop(Enum):
 
 
 Tick = _native.TopOfBook | _native.Trade
-Told = _native.Report | _native.Gap | _native.NotTaken | _native.Notice
+Told = _native.Report | _native.Gap | _native.NotTaken | _native.InDoubt | _native.Notice
 
 MOST = 64
 """Ticks that are taken off the topic at once."""
@@ -62,10 +62,10 @@ class Strategy:
         return None
 
     def on_notice(
-        self, notice: _native.Gap | _native.NotTaken | _native.Notice, orders: _native.Orders
+        self, notice: _native.Gap | _native.NotTaken | _native.InDoubt | _native.Notice, orders: _native.Orders
     ) -> Stop | None:
-        """Something happened to the session: its reports have a gap, a request was not taken, the connection was lost. It is
-        logged, if this is not made another."""
+        """Something happened to the session: its reports have a gap, a request was not taken or is in doubt, the connection was
+        lost. It is logged, if this is not made another."""
         if not (isinstance(notice, _native.Notice) and notice.what == "connected"):
             _warn(f"the session with the OMS: {notice}")
         return None
@@ -90,10 +90,12 @@ def run(
     strategy too.
 
     `ticks` is the URL of a bus. On file:// it starts with the oldest tick, elsewhere now, unless `start` says otherwise. A
-    recording that nobody writes ends when it is read, and when no report has come for `linger` seconds. `orders` is what
+    recording that nobody writes ends when it is read, and when no report has come for `linger` seconds from an OMS that is there. `orders` is what
     `tickpath.orders` gave, which stays open, or its URL, with a user, a password and an account; it is closed then, and what
     works at a venue goes on working.
     """
+    if not 0 <= linger < float("inf"):
+        raise ValueError(f"a linger of {linger} s is none; give seconds, 0 or more")
     is_recording = ticks.startswith("file:")
     if start is None:
         start = "oldest" if is_recording else "now"
@@ -147,26 +149,29 @@ def _tell(
 
 
 def _hear(strategy: Strategy, orders: _native.Orders) -> Stop | None:
-    """Tells what the OMS has said. It is done between any two ticks, for it keeps the session alive, too."""
-    return _tell_each(strategy, orders.poll(), orders)
+    """Tells what the OMS has said. It is done between any two ticks, for it keeps the session alive, too. One at a time: what is
+    behind an event that ends the run, or fails, stays with the session.
+    """
+    for _ in range(MOST):
+        told = orders.poll(1)
+        if not told:
+            break
+        if _answer(strategy, told[0], orders) is Stop.STOP:
+            return Stop.STOP
+    return None
 
 
 def _hear_out(strategy: Strategy, orders: _native.Orders, linger: float) -> None:
-    """Tells what the last orders came to."""
-    while orders.wait(linger):
+    """Tells what the last orders came to; while the OMS is away, that is still to come."""
+    while orders.wait(linger) or not orders.connected:
         if _hear(strategy, orders) is Stop.STOP:
             return
 
 
-def _tell_each(strategy: Strategy, told: list[Told], orders: _native.Orders) -> Stop | None:
-    for event in told:
-        if isinstance(event, _native.Report):
-            answer = strategy.on_report(event, orders)
-        else:
-            answer = strategy.on_notice(event, orders)
-        if answer is Stop.STOP:
-            return Stop.STOP
-    return None
+def _answer(strategy: Strategy, told: Told, orders: _native.Orders) -> Stop | None:
+    if isinstance(told, _native.Report):
+        return strategy.on_report(told, orders)
+    return strategy.on_notice(told, orders)
 
 
 def instruments(file: str | PathLike[str]) -> dict[str, int]:

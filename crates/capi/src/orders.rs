@@ -202,6 +202,8 @@ pub unsafe extern "C" fn tp_orders_wait(orders: *mut tp_orders, timeout_ns: u64)
     Handle::using(orders.map(|orders| &orders.0), |session| {
         if session.waiting.is_empty() {
             session.client.wait(timeout_ns);
+            // Signs of life go and are heard. Why the session is over is for a poll to tell.
+            let _ = session.hear(0);
         }
         Ok(())
     })

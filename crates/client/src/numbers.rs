@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use crc32c::crc32c;
-use tickpath_market::{Kind as Message, Request};
+use tickpath_market::{ClientOrderId, ExecutionReport, Kind as Message, OrderDenied, Request};
 use tickpath_session::{ANY_SESSION, Copied, FROM_NOW, Frame, Kind, Status, Taken, Welcome};
 
 use crate::logon::{Asked, farewell};
@@ -93,8 +93,16 @@ impl Numbers {
     pub fn hear(&mut self, frame: &Frame, tell: &mut dyn FnMut(Event)) -> Result<(), ClientError> {
         let Frame { kind, sequence: number, stamp, .. } = *frame;
         match kind {
-            REPORT if self.is_next(frame, tell) => tell(Event::Report { number, stamp, report: frame.message() }),
-            DENIAL if self.is_next(frame, tell) => tell(Event::Denied { number, stamp, denial: frame.message() }),
+            REPORT if self.is_next(frame, tell) => {
+                let report: ExecutionReport = frame.message();
+                self.was_answered(report.client_order_id);
+                tell(Event::Report { number, stamp, report });
+            }
+            DENIAL if self.is_next(frame, tell) => {
+                let denial: OrderDenied = frame.message();
+                self.was_answered(denial.client_order_id);
+                tell(Event::Denied { number, stamp, denial });
+            }
             REPORT | DENIAL => {}
             COPY => self.hear_copy(frame, tell),
             _ => return self.hear_other(frame, tell),
@@ -193,6 +201,15 @@ impl Numbers {
         self.counts.gaps += 1;
         self.counts.missing = self.counts.missing.saturating_add(to - from);
         tell(Event::Gap { from, to });
+    }
+
+    /// What was answered was taken; requests are answered in their order. One that has no answer waits for a heartbeat, with
+    /// those behind it.
+    fn was_answered(&mut self, answered: ClientOrderId) {
+        // A report that answers none has no id.
+        if answered.0 != 0 && self.unconfirmed.front().is_some_and(|first| first.client_order_id() == answered) {
+            self.unconfirmed.pop_front();
+        }
     }
 
     /// All below the number was taken.

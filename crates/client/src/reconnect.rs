@@ -80,7 +80,10 @@ fn try_until_done(entry: &Entry, asked: Asked, pause_ns: u64, wanted: &Weak<()>,
     while wanted.strong_count() > 0 {
         sleep_ns(pause_ns);
         pause_ns = longer(pause_ns);
-        // Who wanted it may have gone meanwhile: then nobody hears what is sent.
+        // Who wanted it may have gone meanwhile, and its session be another client's.
+        if wanted.strong_count() == 0 {
+            return;
+        }
         match entry.come(asked) {
             Ok(arrived) => drop(outcome.send(Outcome::Arrived(Box::new(arrived)))),
             Err(why) if why.is_final() => drop(outcome.send(Outcome::Ended(why))),

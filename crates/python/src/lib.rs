@@ -7,7 +7,7 @@
 //!                     │                          └── lend ────────────────> Frame, a message where it lies | Gap
 //!                     ├───pusher ────> Pusher ───── push, push_batch
 //!                     └───puller ────> Puller ───── for, pull, acknowledge ─> Pulled
-//!   orders(url, user, …) ──> Orders ── submit, cancel, replace; for, poll ─> Report | Gap | NotTaken | Notice
+//!   orders(url, user, …) ──> Orders ── submit, cancel, replace; for, poll ─> Report | Gap | NotTaken | InDoubt | Notice
 //!   bridge(url, url) ──> Bridge ───── wait, told, totals ─> Carried
 //!   lab.hop(name) ──> Hop ── with, since, between ──> lab.hops(): a result file
 //!   recording(url, topic) ──> Recording ── tops_of_book, trades, messages, gaps ──┬─> Table ── __arrow_c_stream__
@@ -63,7 +63,7 @@ mod _native {
     #[pymodule_export]
     use super::recording::{Recording, open_recording};
     #[pymodule_export]
-    use super::report::{Denial, NotTaken, Notice, Report};
+    use super::report::{Denial, InDoubt, NotTaken, Notice, Report};
     #[pymodule_export]
     use super::table::Table;
     #[pymodule_export]

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   orders() ── logs on ──> Orders ── submit, cancel, replace ──> a request's id, at once; it never waits
-//!                             └────── for, poll, wait ──────────> Report | Gap | NotTaken | Notice
+//!                             └────── for, poll, wait ──────────> Report | Gap | NotTaken | InDoubt | Notice
 //! ```
 //! `Orders` is a [`Handle`] of a [`tickpath_client::Client`], which keeps the session over losses of its connection: nothing
 //! runs in the background, so whoever holds one polls or waits more often than its heartbeat time. A request carries the
@@ -62,6 +62,10 @@ pub fn open_orders(
     if first_id == 0 {
         return Err(PyValueError::new_err("0 is no id of a request; give a first_id of 1 or more"));
     }
+    // The highest number would stand for any.
+    if session == Some(u16::MAX) {
+        return Err(PyValueError::new_err(format!("{} is no session; take one of the user's, or None", u16::MAX)));
+    }
     let config = Config {
         session,
         since: by_name("since", since, &[Since::Now, Since::Start], since_word)?,
@@ -71,7 +75,7 @@ pub fn open_orders(
     };
     let connected = py.detach(move || Client::connect(config));
     let client = connected.map_err(|e| Error::Connect.raise(py, &e.to_string()))?;
-    let session = Session { client, waiting: VecDeque::new(), live_from: 0, next_id: first_id };
+    let session = Session { client, waiting: VecDeque::new(), live_from: 0, next_id: first_id, ended: None };
     let symbols = symbols.unwrap_or_default().into_iter().map(|(name, number)| (name, SymbolId(number))).collect();
     Ok(Orders { handle: Handle::new("session", session), clock, account: AccountId(account), symbols })
 }
@@ -94,26 +98,43 @@ struct Session {
     live_from: u64,
     /// Of the next request.
     next_id: u64,
+    /// Why it is over.
+    ended: Option<ClientError>,
+}
+
+/// Why a request has not left.
+enum Unsent {
+    Ended(ClientError),
+    Refused(Box<SendError<Request>>),
 }
 
 impl Session {
-    /// Sends a request, and gives its id.
-    fn send(&mut self, request: impl FnOnce(ClientOrderId) -> Request) -> Result<u64, SendError<Request>> {
-        let id = self.next_id;
-        self.client.send(&request(ClientOrderId(id)))?;
-        self.next_id = id.wrapping_add(1).max(1);
+    /// Sends a request, under the caller's own id or the next one, and gives its id.
+    fn send(&mut self, own: Option<u64>, request: impl FnOnce(ClientOrderId) -> Request) -> Result<u64, Unsent> {
+        if let Some(why) = &self.ended {
+            return Err(Unsent::Ended(why.clone()));
+        }
+        let id = own.unwrap_or(self.next_id);
+        self.client.send(&request(ClientOrderId(id))).map_err(|e| Unsent::Refused(Box::new(e)))?;
+        if own.is_none() {
+            self.next_id = id.wrapping_add(1).max(1);
+        }
         Ok(id)
     }
 
     /// Hears once what there is; says how much it was.
     fn hear(&mut self) -> Result<usize, ClientError> {
-        let Self { client, waiting, live_from, .. } = self;
-        client.poll(|event| {
+        let Self { client, waiting, live_from, ended, .. } = self;
+        let heard = client.poll(|event| {
             if let Event::Connected(welcome) = &event {
                 *live_from = welcome.live_report;
             }
             waiting.extend(Told::of(event, *live_from));
-        })
+        });
+        if let Err(why) = &heard {
+            *ended = Some(why.clone());
+        }
+        heard
     }
 
     /// Takes out up to so many events. It hears each time, for that keeps the session alive; why it is over is told behind
@@ -157,8 +178,19 @@ impl Drop for Session {
 
 impl Orders {
     /// Sends a request; the interpreter is kept, for it never waits.
-    fn send(&self, py: Python<'_>, request: impl FnOnce(ClientOrderId) -> Request + Send) -> PyResult<u64> {
-        self.handle.with(py, |session| session.send(request))?.map_err(|e| not_sent(py, &e))
+    fn send(
+        &self,
+        py: Python<'_>,
+        own: Option<u64>,
+        request: impl FnOnce(ClientOrderId) -> Request + Send,
+    ) -> PyResult<u64> {
+        if own == Some(0) {
+            return Err(PyValueError::new_err("0 is no id of a request; give 1 or more, or leave it out"));
+        }
+        self.handle.with(py, |session| session.send(own, request))?.map_err(|unsent| match unsent {
+            Unsent::Ended(why) => session_ended(py, &why),
+            Unsent::Refused(why) => not_sent(py, &why),
+        })
     }
 
     fn symbol(&self, given: GivenSymbol) -> PyResult<SymbolId> {
@@ -210,8 +242,9 @@ impl Orders {
 #[pymethods]
 impl Orders {
     /// Sends a new order, and gives the id by which `cancel` and `replace` know it. A 'limit' has a price, a 'market' order
-    /// None; it works for the 'day', 'gtc', 'ioc' or 'fok'. `cause` is the event to which it is the answer.
-    #[pyo3(signature = (symbol, side, price, quantity, *, order_type = "limit", time_in_force = "day", cause = None), text_signature = "(self, symbol, side, price, quantity, *, order_type='limit', time_in_force='day', cause=None)")]
+    /// None; it works for the 'day', 'gtc', 'ioc' or 'fok'. `cause` is the event to which it is the answer. `id` is one of
+    /// your own, new in this session today: known before the call, whatever interrupts it.
+    #[pyo3(signature = (symbol, side, price, quantity, *, order_type = "limit", time_in_force = "day", cause = None, id = None), text_signature = "(self, symbol, side, price, quantity, *, order_type='limit', time_in_force='day', cause=None, id=None)")]
     #[allow(clippy::too_many_arguments, reason = "each is an argument in Python")]
     fn submit(
         &self,
@@ -223,6 +256,7 @@ impl Orders {
         order_type: &str,
         time_in_force: &str,
         cause: Option<&Bound<'_, PyAny>>,
+        id: Option<u64>,
     ) -> PyResult<u64> {
         let side = Side::from_code(side)
             .ok_or_else(|| PyValueError::new_err(format!("{side} is no side; give tickpath.BUY or SELL")))?;
@@ -249,7 +283,7 @@ impl Orders {
             time_in_force: time_in_force.code(),
             ..NewOrder::default()
         };
-        self.send(py, |client_order_id| Request::New(NewOrder { client_order_id, ..order }))
+        self.send(py, id, |client_order_id| Request::New(NewOrder { client_order_id, ..order }))
     }
 
     /// Asks to cancel an order, by the id that `submit` gave; gives the id of this request.
@@ -257,7 +291,7 @@ impl Orders {
     fn cancel(&self, py: Python<'_>, id: u64, cause: Option<&Bound<'_, PyAny>>) -> PyResult<u64> {
         let (original, cause) = (ClientOrderId(id), cause_of(cause)?);
         let cancel = CancelOrder { original, cause, account: self.account, ..CancelOrder::default() };
-        self.send(py, |client_order_id| Request::Cancel(CancelOrder { client_order_id, ..cancel }))
+        self.send(py, None, |client_order_id| Request::Cancel(CancelOrder { client_order_id, ..cancel }))
     }
 
     /// Asks for another price and total quantity of an order, what is filled included, by the id that `submit` gave; gives
@@ -279,7 +313,7 @@ impl Orders {
             account: self.account,
             ..ReplaceOrder::default()
         };
-        self.send(py, |client_order_id| Request::Replace(ReplaceOrder { client_order_id, ..replace }))
+        self.send(py, None, |client_order_id| Request::Replace(ReplaceOrder { client_order_id, ..replace }))
     }
 
     fn __iter__(this: Py<Self>) -> Py<Self> {

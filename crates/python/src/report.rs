@@ -9,8 +9,8 @@ use tickpath_risk as risk;
 
 use crate::event::Gap;
 
-/// What became of an order, or of a request. Of a denial the fields above `exec_type` and `account` say something, and no
-/// other: an order that it was to change goes on as it was.
+/// What became of an order, or of a request. Of a denial only `number` to `exec_type` ('denied') and `account` say something: an
+/// order that it was to change goes on as it was.
 #[pyclass(frozen, get_all, eq, hash, module = "tickpath")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Report {
@@ -26,9 +26,11 @@ pub struct Report {
     order_id: u64,
     /// The id of the request that it answers; 0 if it answers none.
     client_order_id: u64,
-    /// What it tells.
+    /// What it tells: 'pending_new', 'new', 'trade', 'canceled', 'replaced', 'rejected', 'cancel_rejected', 'expired', 'denied'
+    /// and others, as FIX calls them.
     exec_type: &'static str,
-    /// How the order stands now; None of a denial.
+    /// How the order stands now: 'pending_new', 'new', 'partially_filled', 'filled', 'canceled', 'rejected' and others, as FIX
+    /// calls them; None of a denial.
     status: Option<&'static str>,
     /// The instrument, by its number.
     symbol: u32,
@@ -74,17 +76,25 @@ pub struct Denial {
     value: i128,
 }
 
-/// A request that the OMS did not take, and never will; nobody sends it again by itself. Or, `in_doubt`, one of which nobody
-/// can know any more whether it did.
+/// A request that the OMS did not take, and never will; nobody sends it again by itself.
 #[pyclass(frozen, get_all, eq, hash, module = "tickpath")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct NotTaken {
     /// The id that the call gave.
     client_order_id: u64,
-    /// What it was.
+    /// What it was: 'submit', 'cancel' or 'replace'.
     request: &'static str,
-    /// True if nobody can know any more whether the OMS took it.
-    in_doubt: bool,
+}
+
+/// A request of which nobody can know any more whether the OMS took it: it may work. Do not send it again before
+/// `tickpath orders` has said.
+#[pyclass(frozen, get_all, eq, hash, module = "tickpath")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct InDoubt {
+    /// The id that the call gave.
+    client_order_id: u64,
+    /// What it was: 'submit', 'cancel' or 'replace'.
+    request: &'static str,
 }
 
 /// Something that happened to the session: `what`, for programs, and a sentence.
@@ -187,22 +197,28 @@ impl Denial {
 #[pymethods]
 impl NotTaken {
     fn __repr__(&self) -> String {
-        let Self { client_order_id, request, in_doubt } = *self;
-        let in_doubt = if in_doubt { "True" } else { "False" };
-        format!("NotTaken(client_order_id={client_order_id}, request='{request}', in_doubt={in_doubt})")
+        let Self { client_order_id, request } = *self;
+        format!("NotTaken(client_order_id={client_order_id}, request='{request}')")
     }
 }
 
-impl NotTaken {
-    fn of(request: &Request, in_doubt: bool) -> Self {
-        let word = match request {
-            Request::New(_) | Request::Conditional(_) => "submit",
-            Request::Cancel(_) | Request::MassCancel(_) => "cancel",
-            Request::Replace(_) | Request::ReplaceConditional(_) => "replace",
-            Request::Status(_) => "status",
-        };
-        Self { client_order_id: request.client_order_id().0, request: word, in_doubt }
+#[pymethods]
+impl InDoubt {
+    fn __repr__(&self) -> String {
+        let Self { client_order_id, request } = *self;
+        format!("InDoubt(client_order_id={client_order_id}, request='{request}')")
     }
+}
+
+/// A request's id, and the name of the call that made it.
+fn named(request: &Request) -> (u64, &'static str) {
+    let call = match request {
+        Request::New(_) | Request::Conditional(_) => "submit",
+        Request::Cancel(_) | Request::MassCancel(_) => "cancel",
+        Request::Replace(_) | Request::ReplaceConditional(_) => "replace",
+        Request::Status(_) => "status",
+    };
+    (request.client_order_id().0, call)
 }
 
 #[pymethods]
@@ -221,6 +237,7 @@ pub enum Told {
     Report(Report),
     Gap(Gap),
     NotTaken(NotTaken),
+    InDoubt(InDoubt),
     Notice(Notice),
 }
 
@@ -237,14 +254,20 @@ impl Told {
                 Some(Self::Report(Report::of_denial(number, stamp, number >= live_from, &denial)))
             }
             Event::Gap { from, to } => Some(Self::Gap(Gap::of(to.saturating_sub(from)))),
-            Event::NotTaken { request, .. } => Some(Self::NotTaken(NotTaken::of(&request, false))),
-            Event::InDoubt { request, .. } => Some(Self::NotTaken(NotTaken::of(&request, true))),
+            Event::NotTaken { request, .. } => {
+                let (client_order_id, request) = named(&request);
+                Some(Self::NotTaken(NotTaken { client_order_id, request }))
+            }
+            Event::InDoubt { request, .. } => {
+                let (client_order_id, request) = named(&request);
+                Some(Self::InDoubt(InDoubt { client_order_id, request }))
+            }
             Event::Connected(welcome) => notice("connected", format!("session {} is connected", welcome.session)),
             Event::Disconnected { why } => notice("disconnected", why.to_string()),
             Event::Failed { why } => notice("failed", why.to_string()),
             Event::OtherJournal { before, now } => notice(
                 "other_journal",
-                format!("the OMS has the journal {now} where it had {before}; ask it for the open orders"),
+                format!("the OMS has the journal {now} where it had {before}; `tickpath orders` has the open orders"),
             ),
             Event::SaidAgain { from, to } => notice(
                 "said_again",
@@ -252,7 +275,9 @@ impl Told {
             ),
             Event::Forgotten { from, to } => notice(
                 "forgotten",
-                format!("the OMS took requests {from} to {to} and knows them no more; ask it for the open orders"),
+                format!(
+                    "the OMS took requests {from} to {to} and knows them no more; `tickpath orders` has the open orders"
+                ),
             ),
             Event::Copied { .. }
             | Event::Double { .. }
@@ -268,6 +293,7 @@ impl Told {
             Self::Report(report) => Py::new(py, *report)?.into_any(),
             Self::Gap(gap) => Py::new(py, *gap)?.into_any(),
             Self::NotTaken(request) => Py::new(py, *request)?.into_any(),
+            Self::InDoubt(request) => Py::new(py, *request)?.into_any(),
             Self::Notice(notice) => Py::new(py, notice.clone())?.into_any(),
         })
     }

@@ -1,6 +1,7 @@
 //! What a program hears when its connection is lost, and when it is there again.
 
 use tickpath_client::{ClientError, Config, Event, SendError, Since};
+use tickpath_market::{ClientOrderId, ExecutionReport, Kind as Message};
 use tickpath_session::{Kind, Refusal, Welcome};
 use zerocopy::IntoBytes;
 
@@ -172,6 +173,40 @@ fn without_reconnecting_a_loss_is_the_end() {
     let (events, why) = until_over(&mut client);
     assert_eq!(words(&events), ["connected", "report 0", "disconnected", "in doubt 1 2"]);
     assert!(matches!(why, ClientError::Closed | ClientError::Lost(_)), "{why}");
+}
+
+#[test]
+fn what_was_answered_is_not_in_doubt() {
+    let oms = Oms::unix();
+    let (mut client, mut peer) = oms.meet(oms.config(), welcome(0, 0));
+    for id in 1..4 {
+        client.send(&order(id)).unwrap();
+    }
+    peer.requests(3);
+    // Also a report that answers nothing, and one of an order that was answered before.
+    for (number, id) in [(0, 1), (1, 0), (2, 1), (3, 2)] {
+        let report = ExecutionReport { client_order_id: ClientOrderId(id), ..report(number) };
+        peer.say(Message::ExecutionReport.code(), number, 0, report.as_bytes());
+    }
+    reports(&mut client, 4);
+    peer.refuse(Refusal::InUse, "another logon has taken the session over");
+    let (events, _) = until_over(&mut client);
+    assert_eq!(words(&events), ["disconnected", "in doubt 2 3"]);
+}
+
+#[test]
+fn who_is_gone_does_not_come_back() {
+    let oms = Oms::unix();
+    let (mut client, peer) = oms.meet(oms.config(), welcome(0, 0));
+    drop(peer);
+    lost(&mut client);
+    // Its pause before the next attempt grows.
+    for _ in 0..5 {
+        drop(oms.accept());
+    }
+    drop(client);
+    tickpath_clock::sleep_ns(1_000_000_000);
+    assert!(!oms.is_called(), "a logon of a client that is gone would take its successor's session");
 }
 
 #[test]

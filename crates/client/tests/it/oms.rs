@@ -106,6 +106,15 @@ impl Oms {
         Peer { socket, inbox: Inbox::default() }
     }
 
+    /// Whether somebody has connected whom nobody has accepted.
+    pub fn is_called(&self) -> bool {
+        match &self.listener {
+            Listener::Unix(listener, _) => listener.set_nonblocking(true).and_then(|()| listener.accept().map(drop)),
+            Listener::Tcp(listener) => listener.set_nonblocking(true).and_then(|()| listener.accept().map(drop)),
+        }
+        .is_ok()
+    }
+
     /// Runs both sides of a connection that is being made.
     pub fn beside<T: Send>(
         &self,
