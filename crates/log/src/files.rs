@@ -172,6 +172,13 @@ pub(crate) fn identity(data: &File, shape: &Shape) -> io::Result<u64> {
     Ok(file.ino().rotate_left(48) ^ u64::from(by).rotate_left(32) ^ made_ns as u64)
 }
 
+/// Whether nobody can write to a file but who runs this, and root.
+pub(crate) fn is_ours(file: &File) -> io::Result<bool> {
+    let metadata = file.metadata()?;
+    let owner = metadata.uid();
+    Ok((owner == 0 || owner == rustix::process::geteuid().as_raw()) && metadata.mode() & 0o022 == 0)
+}
+
 /// Makes the folder and both files. The data file appears under its name only when it is whole.
 pub(crate) fn create(config: &Config, shape: &Shape) -> Result<(File, Control), OpenError> {
     let place = &config.place;

@@ -130,7 +130,7 @@ impl Table {
             }
             match file.recorded(byte)? {
                 Some(pid) => Ok(Some(pid)),
-                None => Ok(file.marked(byte)?.map(|who| who.pid)),
+                None => Ok(file.marked(byte, self.who)?.map(|who| who.pid)),
             }
         })
     }
@@ -177,12 +177,17 @@ impl LockFile {
             // None: it was given back just now.
             return Ok(Some(self.recorded(byte)?.unwrap_or(0)));
         }
-        if !self.lock(libc::F_OFD_SETLK, mark(byte, us))? {
+        match self.mark(byte, us) {
+            Ok(true) => {}
             // Another copy of this library in this process: the record lock that we got is its own, and stays.
-            return Ok(Some(us.pid));
+            Ok(false) => return Ok(Some(us.pid)),
+            Err(e) => {
+                self.unlock(byte, us);
+                return Err(e);
+            }
         }
         // In this order, so that nobody who gets the record lock still finds our mark.
-        match self.marked(byte) {
+        match self.marked(byte, us) {
             Ok(None) => {
                 self.bytes.push(byte);
                 Ok(None)
@@ -194,6 +199,17 @@ impl LockFile {
         }
     }
 
+    /// Marks a byte. False if another copy of this library in this process has; a read lock there is a stranger's, who keeps us
+    /// from marking it, and from nothing else.
+    fn mark(&self, byte: u32, us: Who) -> io::Result<bool> {
+        if self.lock(libc::F_OFD_SETLK, mark(byte, us))? {
+            return Ok(true);
+        }
+        let mut request = range(libc::F_RDLCK, mark(byte, us), 1);
+        control(&self.file, libc::F_OFD_GETLK, &mut request)?;
+        Ok(i32::from(request.l_type) == libc::F_UNLCK)
+    }
+
     /// Locks one byte. False if somebody else has it.
     fn lock(&self, command: i32, start: i64) -> io::Result<bool> {
         match control(&self.file, command, &mut range(libc::F_WRLCK, start, 1)) {
@@ -202,8 +218,8 @@ impl LockFile {
                 Some(libc::EAGAIN | libc::EACCES) => Ok(false),
                 // Open for reading only: its owner lets us no further.
                 Some(libc::EBADF) => Err(io::Error::from_raw_os_error(libc::EACCES)),
-                // A kernel that knows no locks of opened files. The record locks have to do.
-                Some(libc::EINVAL) if command == libc::F_OFD_SETLK => Ok(true),
+                // A kernel, or a file system, that knows no locks of opened files. The record locks have to do.
+                Some(errno) if command == libc::F_OFD_SETLK && NO_MARKS.contains(&errno) => Ok(true),
                 _ => Err(e),
             },
         }
@@ -225,7 +241,7 @@ impl LockFile {
     }
 
     /// A process that has marked a byte, through another opened file, and lives.
-    fn marked(&self, byte: u32) -> io::Result<Option<Who>> {
+    fn marked(&self, byte: u32, us: Who) -> io::Result<Option<Who>> {
         let first = marks(byte);
         let mut unseen = vec![(first, first + (1_i64 << Who::BITS))];
         // A stranger can make more of them than anybody has children.
@@ -233,7 +249,7 @@ impl LockFile {
             let Some((from, to)) = unseen.pop() else { break };
             let mut request = range(libc::F_RDLCK, from, to - from);
             match control(&self.file, libc::F_OFD_GETLK, &mut request) {
-                Err(e) if e.raw_os_error() == Some(libc::EINVAL) => return Ok(None),
+                Err(e) if e.raw_os_error().is_some_and(|errno| NO_MARKS.contains(&errno)) => return Ok(None),
                 asked => asked?,
             }
             if i32::from(request.l_type) == libc::F_UNLCK {
@@ -241,7 +257,7 @@ impl LockFile {
             }
             let start = request.l_start.max(from);
             let who = Who::of((start - first) as u64);
-            if who.lives() {
+            if who.lives(us) {
                 return Ok(Some(who));
             }
             // The kernel tells of one at a time, in no order; a length of zero is a stranger's, up to the end.
@@ -276,6 +292,9 @@ impl fmt::Debug for ByteLock {
 
 /// Marks of one byte that are looked at.
 const MOST_MARKS: usize = 1000;
+
+/// What says that there are no locks of opened files.
+const NO_MARKS: [i32; 4] = [libc::EINVAL, libc::ENOSYS, libc::EOPNOTSUPP, libc::ENOLCK];
 
 /// Where marks begin: behind all bytes that are locked for themselves.
 const MARKS: i64 = 1 << 62;

@@ -95,6 +95,8 @@ pub struct Reader {
     identity: u64,
     /// Of a log that grows: no message before this number is ever cut.
     settled: u64,
+    /// Nobody can write to it but who runs this, and root.
+    is_ours: bool,
     others: Others,
 }
 
@@ -132,6 +134,7 @@ impl Reader {
     ) -> Result<Self, OpenError> {
         let io = |e| OpenError::from_io(place, 0, e);
         let identity = files::identity(&file, &shape).map_err(io)?;
+        let is_ours = files::is_ours(&file).map_err(io)?;
         let segments = shape.segments(file, Access::Read, others).map_err(io)?;
         let settled = match segments.survey(this_boot()).map_err(io)? {
             Some(Err(missing)) => {
@@ -152,6 +155,7 @@ impl Reader {
             missed: 0,
             identity,
             settled,
+            is_ours,
             others,
         };
         reader.register(registration)?;
@@ -172,6 +176,7 @@ impl Reader {
             missed: 0,
             identity: 0,
             settled: 0,
+            is_ours: true,
             others: Others::Trusted,
         }
     }

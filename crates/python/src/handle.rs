@@ -53,12 +53,17 @@ impl<T: Send> Handle<T> {
     pub fn with<R>(&self, py: Python<'_>, act: impl FnOnce(&mut T) -> R) -> PyResult<R> {
         self.check(py)?;
         // Whoever has it in hand is its user; who has nothing in hand has no need to say that he is.
-        match self.shared.opened.try_lock() {
-            Ok(mut opened) if !self.shared.lookout.is_awaited() => opened.as_mut().map(act),
-            Ok(_) => return Err(self.in_use(py, "task")),
-            Err(_) => return self.with_patience(py, act),
-        }
-        .ok_or_else(|| self.closed(py))
+        let acted = match self.shared.opened.try_lock() {
+            Ok(mut opened) if !self.shared.lookout.is_awaited() => opened.as_mut().map(act).ok_or(Error::Closed),
+            Ok(_) => Err(Error::InUse),
+            Err(TryLockError::Poisoned(_)) => Err(Error::Closed),
+            Err(TryLockError::WouldBlock) => return self.with_patience(py, act),
+        };
+        // It is free again: what is raised may run any code.
+        acted.map_err(|why| match why {
+            Error::InUse => self.in_use(py, "task"),
+            _ => self.closed(py),
+        })
     }
 
     /// The same while somebody has it in hand: another thread, or one that has waited with it for an event loop and is about

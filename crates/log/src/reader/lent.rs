@@ -59,7 +59,7 @@ impl Reader {
     /// Whether messages can be lent: those of a `keep` log that no stranger may write to.
     #[inline]
     pub fn lends(&self) -> bool {
-        self.shape.policy == Policy::Keep && self.follower.lends()
+        self.shape.policy == Policy::Keep && self.is_ours && self.follower.lends()
     }
 
     /// As [`Self::next`], but a message stays for as long as it is held. None where [`Self::lends`] says no; then nothing was
