@@ -7,13 +7,18 @@
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
+use std::time::Duration;
 
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
+use tickpath_clock::{Clock, HostClock};
 use tickpath_log::Birthplace;
 
 use crate::error::Error;
 use crate::lookout::{Asked, Lookout, Watched};
+
+/// How long one turn of a wait may take: so late is a signal seen that comes between two looks, or another thread's `close`.
+pub const TURN_NS: u64 = 100_000_000;
 
 /// Something that is opened, or was.
 pub struct Handle<T: Send> {
@@ -124,6 +129,29 @@ impl<T: Send> Handle<T> {
     /// Whether it is open, and not a fork's copy.
     pub fn is_open(&self) -> bool {
         !self.born.is_elsewhere() && !self.shared.is_closing.load(Ordering::Relaxed)
+    }
+
+    /// Waits for so long, without an end if that is not said, until a turn finds something. It is told how long is left.
+    pub fn wait_within<E: Send>(
+        &self,
+        py: Python<'_>,
+        clock: HostClock,
+        timeout: Option<Duration>,
+        look_out: fn(&mut T, u64) -> Result<bool, E>,
+    ) -> PyResult<Result<bool, E>> {
+        let begun = clock.ticks();
+        let left_ns = || match timeout {
+            None => u64::MAX,
+            Some(timeout) => {
+                let passed = clock.ns_between(begun, clock.ticks()).max(0) as u64;
+                u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX).saturating_sub(passed)
+            }
+        };
+        let turn = |opened: &mut T| match look_out(opened, left_ns()) {
+            Ok(false) => None,
+            found => Some(found),
+        };
+        Ok(self.wait(py, || left_ns() == 0, turn)?.unwrap_or(Ok(false)))
     }
 
     /// Closes it, as soon as its user has seen that. In a fork nothing is closed: it is the parent's.

@@ -18,7 +18,7 @@ use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 use tickpath_client::{Client, ClientError, Config, Event, SendError, Since};
-use tickpath_clock::{Clock, HostClock, utc_ns};
+use tickpath_clock::{HostClock, utc_ns};
 use tickpath_market::{
     AccountId, CancelOrder, ClientOrderId, NewOrder, OrderType, Price, Quantity, ReplaceOrder, Request, Side, SymbolId,
     TimeInForce,
@@ -27,12 +27,9 @@ use tickpath_market::{
 use crate::bus::by_name;
 use crate::error::{Error, not_sent, session_ended};
 use crate::event::stamp_of;
-use crate::handle::Handle;
+use crate::handle::{Handle, TURN_NS};
 use crate::report::Told;
 use crate::topic::timeout_of;
-
-/// How long one turn of a wait may take: so late is a signal seen that comes between two looks, or another thread's `close`.
-const TURN_NS: u64 = 100_000_000;
 
 /// The most events of one call.
 const MOST: usize = 1 << 16;
@@ -219,23 +216,8 @@ impl Orders {
 
     /// Waits until an event waits to be handed over, or the time is over, which has no end if there is none.
     fn wait_within(&self, py: Python<'_>, timeout: Option<Duration>) -> PyResult<bool> {
-        let (clock, begun) = (self.clock, self.clock.ticks());
-        let left_ns = || match timeout {
-            None => u64::MAX,
-            Some(timeout) => {
-                let passed = clock.ns_between(begun, clock.ticks()).max(0) as u64;
-                u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX).saturating_sub(passed)
-            }
-        };
-        let turn = |session: &mut Session| match session.look_out(left_ns()) {
-            Ok(false) => None,
-            Ok(true) => Some(Ok(())),
-            Err(e) => Some(Err(e)),
-        };
-        match self.handle.wait(py, || left_ns() == 0, turn)? {
-            None => Ok(false),
-            Some(waited) => waited.map(|()| true).map_err(|e| session_ended(py, &e)),
-        }
+        let waited = self.handle.wait_within(py, self.clock, timeout, Session::look_out)?;
+        waited.map_err(|e| session_ended(py, &e))
     }
 }
 

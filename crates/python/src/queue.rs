@@ -12,12 +12,9 @@ use tickpath_clock::{Clock, HostClock, Wait, sleep_ns};
 
 use crate::error::{batch_error, publish_error, receive_error};
 use crate::event::{Taken, with_payload};
-use crate::handle::Handle;
+use crate::handle::{Handle, TURN_NS};
 use crate::lookout::Watched;
 use crate::topic::{GivenKind, events, kind_of, payloads};
-
-/// How long one turn of a wait may take.
-const TURN_NS: u64 = 100_000_000;
 
 /// Looks of a task that find nothing, one after the other, before it pauses between them, and how long.
 const FRUITLESS: u32 = 3;

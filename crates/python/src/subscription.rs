@@ -8,12 +8,10 @@ use tickpath_clock::{Clock, HostClock};
 use tickpath_market::{Kind, TopOfBook, Trade};
 
 use crate::event::Taken;
+use crate::handle::TURN_NS;
 use crate::lookout::Watched;
 
-/// How long one turn of a wait may take: so late is a signal seen that comes between two looks, or another thread's `close`.
-const TURN_NS: u64 = 100_000_000;
-
-/// The same where it spins.
+/// How long one turn may take where it spins.
 const SPIN_NS: i64 = 1_000_000;
 
 /// Spins between two looks at the clock.

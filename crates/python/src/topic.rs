@@ -128,23 +128,8 @@ impl Subscriber {
 
     /// Waits until an event waits to be handed over, or the time is over, which has no end if there is none.
     fn wait_within(&self, py: Python<'_>, timeout: Option<Duration>) -> PyResult<bool> {
-        let (clock, begun) = (self.clock, self.clock.ticks());
-        let left_ns = || match timeout {
-            None => u64::MAX,
-            Some(timeout) => {
-                let passed = clock.ns_between(begun, clock.ticks()).max(0) as u64;
-                u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX).saturating_sub(passed)
-            }
-        };
-        let turn = |subscription: &mut Subscription| match subscription.look_out(left_ns()) {
-            Ok(false) => None,
-            Ok(true) => Some(Ok(())),
-            Err(e) => Some(Err(e)),
-        };
-        match self.handle.wait(py, || left_ns() == 0, turn)? {
-            None => Ok(false),
-            Some(waited) => waited.map(|()| true).map_err(|e| receive_error(py, &e)),
-        }
+        let waited = self.handle.wait_within(py, self.clock, timeout, Subscription::look_out)?;
+        waited.map_err(|e| receive_error(py, &e))
     }
 
     /// Uses the subscription, without the interpreter where that may take time.

@@ -67,7 +67,7 @@ def _listen() -> None:
     os._exit(0)
 
 
-def missed(event: tp.Gap | tp.NotTaken | tp.Notice) -> int:
+def missed(event: tp.Gap | tp.NotTaken | tp.InDoubt | tp.Notice) -> int:
     """How many reports are gone, as an event tells that is none. A run whose session was lost ends: who made it again would
     hide the loss."""
     if isinstance(event, tp.Gap):
