@@ -51,13 +51,25 @@ fn a_server_that_is_killed_in_the_middle_leaves_what_was_measured_and_says_so() 
 
 #[test]
 fn a_pusher_whose_connection_is_cut_is_told() {
+    // A cut while a push is on its way leaves that one unknown, and ends the run: the next run is cut at another moment.
+    let run = std::iter::repeat_with(run_of_a_pusher_that_is_cut).take(20).find(|run| {
+        let broke_off = notes(run).any(|note| note.contains("pushing failed") && note.contains("nobody knows"));
+        assert_eq!(broke_off, run["valid"] == false && run["figures"]["reconnects"].is_null(), "{run}");
+        !broke_off
+    });
+    let run = run.expect("one of twenty is cut between two pushes");
+    assert_eq!(run["figures"]["reconnects"], 1.0, "{run}");
+    assert!(notes(&run).any(|note| note == "the sender's connection was lost and made again once"), "{run}");
+}
+
+fn run_of_a_pusher_that_is_cut() -> Value {
     let (folder, server) = (tempdir().unwrap(), RedisServer::start());
     let file = folder.path().join("cut.json");
-    let call = "bench queue --count 3000 --rate 2000 --pipeline 1 --pull 1 --quiet";
+    let call = "bench queue --count 100 --rate 100 --pipeline 1 --pull 1 --quiet";
     let line = format!("{call} --target {} --json {}", server.url(), text(&file));
     std::thread::scope(|scope| {
         let running = scope.spawn(|| tickpath(&line));
-        while server.calls("lpush") < 300 && !running.is_finished() {
+        while server.calls("lpush") < 50 && !running.is_finished() {
             sleep_ns(PAUSE_NS);
         }
         let clients = server.obey("CLIENT LIST");
@@ -67,9 +79,11 @@ fn a_pusher_whose_connection_is_cut_is_told() {
     });
     let result = load(&file);
     let [run] = runs(&result) else { panic!("one run: {result}") };
-    assert_eq!(run["figures"]["reconnects"], 1.0, "{run}");
-    let is_told = |note: &Value| note == "the sender's connection was lost and made again once";
-    assert!(run["notes"].as_array().is_some_and(|notes| notes.iter().any(is_told)), "{run}");
+    run.clone()
+}
+
+fn notes(run: &Value) -> impl Iterator<Item = &str> {
+    run["notes"].as_array().into_iter().flatten().filter_map(Value::as_str)
 }
 
 #[test]
