@@ -11,7 +11,8 @@
                   on_report, on_notice <──────────────────┘
 
 A recording is another URL of the ticks (file:///FOLDER, from its oldest tick, as fast as the strategy takes it), a simulated
-exchange another OMS. One thread does it all: what `on_tick` does takes the time of the next tick, and of the session's heartbeat.
+exchange another OMS. One thread does it all, in a loop of native code: what `on_tick` does takes the time of the next tick, and
+of the session's heartbeat.
 """
 
 from contextlib import ExitStack
@@ -20,7 +21,6 @@ from os import PathLike
 from typing import Literal
 
 from . import _native
-from .errors import ReceiveError
 
 __all__ = ["Stop", "Strategy", "instruments", "run"]
 
@@ -33,13 +33,6 @@ class Stop(Enum):
 
 
 Tick = _native.TopOfBook | _native.Trade
-Told = _native.Report | _native.Gap | _native.NotTaken | _native.InDoubt | _native.Notice
-
-MOST = 64
-"""Ticks that are taken off the topic at once."""
-
-LOOK_S = 0.001
-"""A report does not wake who sleeps for ticks: so late it is heard where nothing else comes."""
 
 
 class Strategy:
@@ -108,70 +101,17 @@ def run(
         bus = opened.enter_context(_native.connect(ticks))
         subscriber = opened.enter_context(bus.subscribe(topic, start, wait=wait))
         try:
-            if _trade(strategy, subscriber, orders, wait != "busy", is_recording) is None:
+            if not _native.trade(strategy, Stop.STOP, subscriber, orders, wait != "busy", is_recording):
                 _hear_out(strategy, orders, linger)
         except KeyboardInterrupt:
             return
 
 
-def _trade(
-    strategy: Strategy, subscriber: _native.Subscriber, orders: _native.Orders, sleeps: bool, is_recording: bool
-) -> Stop | None:
-    """Trades until the strategy gives STOP, or to the end of a recording."""
-    came = 0
-    while True:
-        # Asked first: what somebody published before he was gone is there.
-        is_over = is_recording and subscriber.publisher == 0
-        events = subscriber.poll(MOST)
-        for event in events:
-            if _tell(strategy, event, orders) is Stop.STOP or _hear(strategy, orders) is Stop.STOP:
-                return Stop.STOP
-        came += len(events)
-        if events:
-            continue
-        if _hear(strategy, orders) is Stop.STOP:
-            return Stop.STOP
-        # A subscriber knows its topic once it has looked for it.
-        if is_over and subscriber.publisher == 0:
-            if came == 0:
-                raise ReceiveError("nothing is recorded there; check the folder in the URL, and the topic in it")
-            return None
-        if sleeps:
-            subscriber.wait(LOOK_S)
-
-
-def _tell(
-    strategy: Strategy, event: Tick | _native.Message | _native.Foreign | _native.Gap, orders: _native.Orders
-) -> Stop | None:
-    if isinstance(event, (_native.TopOfBook, _native.Trade)):
-        return strategy.on_tick(event, orders)
-    return strategy.on_other(event, orders)
-
-
-def _hear(strategy: Strategy, orders: _native.Orders) -> Stop | None:
-    """Tells what the OMS has said. It is done between any two ticks, for it keeps the session alive, too. One at a time: what is
-    behind an event that ends the run, or fails, stays with the session.
-    """
-    for _ in range(MOST):
-        told = orders.poll(1)
-        if not told:
-            break
-        if _answer(strategy, told[0], orders) is Stop.STOP:
-            return Stop.STOP
-    return None
-
-
 def _hear_out(strategy: Strategy, orders: _native.Orders, linger: float) -> None:
     """Tells what the last orders came to; while the OMS is away, that is still to come."""
     while orders.wait(linger) or not orders.connected:
-        if _hear(strategy, orders) is Stop.STOP:
+        if _native.hear(strategy, Stop.STOP, orders):
             return
-
-
-def _answer(strategy: Strategy, told: Told, orders: _native.Orders) -> Stop | None:
-    if isinstance(told, _native.Report):
-        return strategy.on_report(told, orders)
-    return strategy.on_notice(told, orders)
 
 
 def instruments(file: str | PathLike[str]) -> dict[str, int]:

@@ -254,12 +254,14 @@ fn ready<T>(link: &mut Link, given: T) -> Result<&mut Line, SendError<T>> {
 
 /// One turn of a connection: what came, then what is due.
 fn turn(line: &mut Line, numbers: &mut Numbers, tell: &mut dyn FnMut(Event)) -> Result<(), ClientError> {
-    if line.read()? {
+    let has_read = line.read()?;
+    let now = line.now();
+    if has_read {
         hear(line, numbers, tell)?;
     } else {
-        line.check()?;
+        line.check(now)?;
     }
-    line.beat(numbers.asked().next_report);
+    line.beat(now, numbers.asked().next_report);
     line.flush();
     Ok(())
 }

@@ -32,6 +32,8 @@ pub(crate) struct Line {
     made: u64,
     heard: u64,
     beaten: u64,
+    /// The heartbeat time, in ticks; none if there are no heartbeats.
+    heartbeat: Option<u64>,
     reads: u32,
     /// Why nothing more can be written. What can still be read comes first.
     broken: Option<ClientError>,
@@ -41,12 +43,20 @@ impl Line {
     pub fn new(clock: HostClock, Arrived { socket, inbox, welcome }: Arrived) -> Self {
         let now = clock.ticks();
         let (made, heard, beaten) = (now, now, now);
-        Self { clock, socket, inbox, welcome, out: Vec::new(), sent: 0, made, heard, beaten, reads: 0, broken: None }
+        let whole_ns = u64::from(welcome.heartbeat_ms) * 1_000_000;
+        let heartbeat = (whole_ns > 0).then(|| clock.calibration().ticks_of_ns(whole_ns));
+        let (out, sent, reads, broken) = (Vec::new(), 0, 0, None);
+        Self { clock, socket, inbox, welcome, out, sent, made, heard, beaten, heartbeat, reads, broken }
+    }
+
+    /// This moment, in ticks.
+    pub fn now(&self) -> u64 {
+        self.clock.ticks()
     }
 
     /// How long it has lived.
     pub fn age_ns(&self) -> u64 {
-        self.since_ns(self.made)
+        self.clock.ns_between(self.made, self.clock.ticks()).max(0) as u64
     }
 
     /// True if nothing more can be written.
@@ -102,24 +112,23 @@ impl Line {
         }
     }
 
-    /// Looks whether the connection lives. To be called when nothing is left to read.
-    pub fn check(&mut self) -> Result<(), ClientError> {
-        let silent = self.heartbeat_ns().is_some_and(|(_, whole_ns)| self.since_ns(self.heard) > whole_ns);
+    /// Looks whether the connection lives at this moment. To be called when nothing is left to read.
+    pub fn check(&mut self, now: u64) -> Result<(), ClientError> {
+        let is_silent = self.heartbeat.is_some_and(|whole| now.saturating_sub(self.heard) > whole);
         match self.broken.take() {
             Some(why) => Err(why),
-            None if silent => Err(ClientError::Silent(self.welcome.heartbeat_ms)),
+            None if is_silent => Err(ClientError::Silent(self.welcome.heartbeat_ms)),
             None => Ok(()),
         }
     }
 
     /// Says that this side lives, when it is time to.
-    pub fn beat(&mut self, next_report: u64) {
-        let due = self.heartbeat_ns().is_some_and(|(half_ns, _)| self.since_ns(self.beaten) >= half_ns);
-        if due {
-            self.beaten = self.clock.ticks();
+    pub fn beat(&mut self, now: u64, next_report: u64) {
+        if self.heartbeat.is_some_and(|whole| now.saturating_sub(self.beaten) >= whole / 2) {
+            self.beaten = now;
             // Behind what already waits it would tell nothing sooner.
             if self.sent == self.out.len() {
-                self.say(Kind::Heartbeat.code(), next_report, self.beaten, &[]);
+                self.say(Kind::Heartbeat.code(), next_report, now, &[]);
             }
         }
     }
@@ -171,18 +180,10 @@ impl Line {
 
     /// Until when something must be done, from now.
     fn due_ns(&self) -> u64 {
-        let Some((half_ns, whole_ns)) = self.heartbeat_ns() else { return u64::MAX };
-        let beat = half_ns.saturating_sub(self.since_ns(self.beaten));
-        beat.min((whole_ns + 1).saturating_sub(self.since_ns(self.heard)))
-    }
-
-    /// Half of the heartbeat time, and all of it; none if there are no heartbeats.
-    fn heartbeat_ns(&self) -> Option<(u64, u64)> {
-        let whole_ns = u64::from(self.welcome.heartbeat_ms) * 1_000_000;
-        (whole_ns > 0).then_some((whole_ns / 2, whole_ns))
-    }
-
-    fn since_ns(&self, ticks: u64) -> u64 {
-        self.clock.ns_between(ticks, self.clock.ticks()).max(0) as u64
+        let Some(whole) = self.heartbeat else { return u64::MAX };
+        let now = self.clock.ticks();
+        let left = |since: u64, ticks: u64| self.clock.ns_between(now, since + ticks).max(0) as u64;
+        // A nanosecond more, for the time must be over then.
+        left(self.beaten, whole / 2).min(left(self.heard, whole)) + 1
     }
 }

@@ -126,6 +126,19 @@ impl<T: Send> Handle<T> {
         }
     }
 
+    /// Looks at it without the interpreter, in passing: False while somebody has it in hand, True when it is closed, so that who
+    /// looks goes on to the call that says so.
+    pub fn glance(&self, look: impl FnOnce(&mut T) -> bool) -> bool {
+        if self.shared.is_closing.load(Ordering::Relaxed) {
+            return true;
+        }
+        match self.shared.opened.try_lock() {
+            Ok(mut opened) => opened.as_mut().is_none_or(look),
+            Err(TryLockError::WouldBlock) => false,
+            Err(TryLockError::Poisoned(_)) => true,
+        }
+    }
+
     /// Whether it is open, and not a fork's copy.
     pub fn is_open(&self) -> bool {
         !self.born.is_elsewhere() && !self.shared.is_closing.load(Ordering::Relaxed)

@@ -8,6 +8,7 @@
 //!                     ├───pusher ────> Pusher ───── push, push_batch
 //!                     └───puller ────> Puller ───── for, pull, acknowledge ─> Pulled
 //!   orders(url, user, …) ──> Orders ── submit, cancel, replace; for, poll ─> Report | Gap | NotTaken | InDoubt | Notice
+//!   trade(strategy, …) ── the loop of tickpath.run, between a Subscriber and Orders
 //!   bridge(url, url) ──> Bridge ───── wait, told, totals ─> Carried
 //!   lab.hop(name) ──> Hop ── with, since, between ──> lab.hops(): a result file
 //!   recording(url, topic) ──> Recording ── tops_of_book, trades, messages, gaps ──┬─> Table ── __arrow_c_stream__
@@ -34,6 +35,7 @@ mod orders;
 mod queue;
 mod recording;
 mod report;
+mod strategy;
 mod subscription;
 mod table;
 mod topic;
@@ -64,6 +66,8 @@ mod _native {
     use super::recording::{Recording, open_recording};
     #[pymodule_export]
     use super::report::{Denial, InDoubt, NotTaken, Notice, Report};
+    #[pymodule_export]
+    use super::strategy::{hear, trade};
     #[pymodule_export]
     use super::table::Table;
     #[pymodule_export]

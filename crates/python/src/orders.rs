@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyList;
+use pyo3::types::{PyList, PyString};
 use tickpath_client::{Client, ClientError, Config, Event, SendError, Since};
 use tickpath_clock::{HostClock, utc_ns};
 use tickpath_market::{
@@ -190,10 +190,10 @@ impl Orders {
         })
     }
 
-    fn symbol(&self, given: GivenSymbol) -> PyResult<SymbolId> {
+    fn symbol(&self, given: GivenSymbol<'_>) -> PyResult<SymbolId> {
         match given {
             GivenSymbol::Number(number) => Ok(SymbolId(number)),
-            GivenSymbol::Name(name) => self.symbols.get(&name).copied().ok_or_else(|| {
+            GivenSymbol::Name(name) => self.symbols.get(name).copied().ok_or_else(|| {
                 PyValueError::new_err(format!(
                     "'{name}' is none of the symbols that were given; give its number, or to tickpath.orders \
                      symbols=tickpath.instruments('instruments.csv')"
@@ -214,6 +214,16 @@ impl Orders {
         made
     }
 
+    /// The next event, if it is there.
+    pub fn next_event(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        Ok(self.take(py, 1)?.pop())
+    }
+
+    /// Hears, without the interpreter. True if there is something to be told, the end of the session included.
+    pub fn has_news(&self) -> bool {
+        self.handle.glance(|session| !session.waiting.is_empty() || !matches!(session.hear(), Ok(0)))
+    }
+
     /// Waits until an event waits to be handed over, or the time is over, which has no end if there is none.
     fn wait_within(&self, py: Python<'_>, timeout: Option<Duration>) -> PyResult<bool> {
         let waited = self.handle.wait_within(py, self.clock, timeout, Session::look_out)?;
@@ -231,7 +241,7 @@ impl Orders {
     fn submit(
         &self,
         py: Python<'_>,
-        symbol: GivenSymbol,
+        symbol: GivenSymbol<'_>,
         side: u8,
         price: Option<Units>,
         quantity: Units,
@@ -358,17 +368,17 @@ impl Orders {
 }
 
 /// A symbol, as Python names it.
-pub enum GivenSymbol {
+pub enum GivenSymbol<'a> {
     Number(u32),
-    Name(String),
+    Name(&'a str),
 }
 
-impl<'a, 'py> FromPyObject<'a, 'py> for GivenSymbol {
+impl<'a, 'py> FromPyObject<'a, 'py> for GivenSymbol<'a> {
     type Error = PyErr;
 
     fn extract(given: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
-        if let Ok(name) = given.extract::<String>() {
-            return Ok(Self::Name(name));
+        if given.is_instance_of::<PyString>() {
+            return given.extract().map(Self::Name);
         }
         let sentence = "a symbol is its number in the OMS's instruments.csv, as a tick's symbol is, or its name";
         given.extract::<u32>().map(Self::Number).map_err(|_| PyTypeError::new_err(sentence))

@@ -23,6 +23,9 @@ use crate::subscription::{Batch, MOST, Subscription};
 /// The lowest kind of a message.
 const FIRST_KIND: u8 = 16;
 
+/// Looks of one turn that spins, which takes less than a millisecond.
+const SPINS: u32 = 4_096;
+
 /// Publishes one topic. Use it in a `with` block, or close it.
 #[pyclass(frozen, module = "tickpath")]
 pub struct Publisher {
@@ -126,8 +129,37 @@ impl Subscriber {
         Self { handle: Handle::new("subscriber", subscription), loans: Loans::within(of_bus), clock, is_quick }
     }
 
+    /// The next event, if it is there.
+    pub fn next_event(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        Ok(self.take(py, 1)?.pop())
+    }
+
+    /// Spins for the next event without the interpreter; gives up when there is news elsewhere, or, if it is to be brief,
+    /// after a while.
+    pub fn spin(&self, py: Python<'_>, is_brief: bool, has_news: impl Fn() -> bool + Sync) -> PyResult<Option<Py<PyAny>>> {
+        let turn = |subscription: &mut Subscription| {
+            for _ in 0..SPINS {
+                match subscription.take(1) {
+                    Ok(taken) if taken.is_empty() => {}
+                    found => return Some(Some(found)),
+                }
+                if has_news() {
+                    return Some(None);
+                }
+            }
+            None
+        };
+        let found = self.handle.wait(py, || is_brief, turn)?.flatten();
+        found.map_or(Ok(None), |taken| Ok(self.hand_over(py, taken)?.pop()))
+    }
+
+    /// Whether nobody publishes.
+    pub fn is_left(&self, py: Python<'_>) -> PyResult<bool> {
+        self.handle.with(py, |subscription| subscription.subscriber.publisher() == PublisherState::Absent)
+    }
+
     /// Waits until an event waits to be handed over, or the time is over, which has no end if there is none.
-    fn wait_within(&self, py: Python<'_>, timeout: Option<Duration>) -> PyResult<bool> {
+    pub fn wait_within(&self, py: Python<'_>, timeout: Option<Duration>) -> PyResult<bool> {
         let waited = self.handle.wait_within(py, self.clock, timeout, Subscription::look_out)?;
         waited.map_err(|e| receive_error(py, &e))
     }
