@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -99,7 +100,8 @@ def test_a_recording_that_is_not_there_is_told(desk: Desk, tmp_path: Path) -> No
         tp.run(Taker(1, stops=True), ticks=f"file://{tmp_path}", orders=orders)
 
 
-def test_ctrl_c_ends_a_run(desk: Desk, log: Place) -> None:
+@pytest.mark.parametrize("wait", ["block", "busy"])
+def test_ctrl_c_ends_a_run(desk: Desk, log: Place, wait: Literal["block", "busy"]) -> None:
     class Waiting(Taker):
         def on_other(self, event: tp.Message | tp.Foreign | tp.Gap, orders: tp.Orders) -> None:
             # From here on it waits for ticks that never come.
@@ -107,8 +109,36 @@ def test_ctrl_c_ends_a_run(desk: Desk, log: Place) -> None:
 
     with tp.connect(log.url) as bus, bus.publisher(log.name) as publisher, desk.open() as orders:
         publisher.publish(b"no tick", 200)
-        tp.run(Waiting(1, stops=True), ticks=log.url, topic=log.name, start="oldest", orders=orders)
+        tp.run(Waiting(1, stops=True), ticks=log.url, topic=log.name, start="oldest", orders=orders, wait=wait)
         assert orders.connected
+
+
+@pytest.mark.parametrize("wait", ["block", "busy"])
+def test_a_report_ends_a_run_that_waits_for_ticks(desk: Desk, log: Place, wait: Literal["block", "busy"]) -> None:
+    class Resting(Taker):
+        def on_report(self, report: tp.Report, orders: tp.Orders) -> tp.Stop | None:
+            return tp.STOP if report.status == "canceled" else None
+
+        def on_other(self, event: tp.Message | tp.Foreign | tp.Gap, orders: tp.Orders) -> None:
+            id = orders.submit(BTC, tp.BUY, tp.units(61_000), tp.units("0.001"))
+            # Another thread runs while this one spins.
+            threading.Timer(0.1, orders.cancel, (id,)).start()
+
+    with tp.connect(log.url) as bus, bus.publisher(log.name) as publisher, desk.open() as orders:
+        publisher.publish(b"no tick", 200)
+        tp.run(Resting(1, stops=True), ticks=log.url, topic=log.name, start="oldest", orders=orders, wait=wait)
+
+
+@pytest.mark.parametrize("wait", ["block", "busy"])
+def test_a_session_that_is_closed_elsewhere_ends_a_run(desk: Desk, log: Place, wait: Literal["block", "busy"]) -> None:
+    class Closing(Taker):
+        def on_other(self, event: tp.Message | tp.Foreign | tp.Gap, orders: tp.Orders) -> None:
+            threading.Timer(0.1, orders.close).start()
+
+    with tp.connect(log.url) as bus, bus.publisher(log.name) as publisher, desk.open() as orders:
+        publisher.publish(b"no tick", 200)
+        with pytest.raises(tp.Closed, match="this session is closed"):
+            tp.run(Closing(1, stops=True), ticks=log.url, topic=log.name, start="oldest", orders=orders, wait=wait)
 
 
 def test_what_a_strategy_raises_is_raised(desk: Desk, tmp_path: Path) -> None:
