@@ -47,6 +47,8 @@ class Fade(tp.Strategy):
 
 
 folder = Path(desk)
+if not (folder / "instruments.csv").exists():
+    sys.exit(f"{desk} is no folder of an OMS; make one with: tickpath oms init --folder {desk}")
 symbols = tp.instruments(folder / "instruments.csv")
 password = (folder / "trader.password").read_text().strip()
 print(f"trading {topic!r} of {url}", flush=True)

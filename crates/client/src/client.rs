@@ -225,7 +225,7 @@ impl Client {
             self.pause_ns = if line.age_ns() >= GOOD_AGE_NS { 0 } else { longer(self.pause_ns) };
         }
         tell(Event::Disconnected { why: why.clone() });
-        if self.entry.config.reconnect && !why.is_final() && !why.is_taken_over() {
+        if self.entry.config.reconnect && !why.is_final() {
             self.link = Link::Down(Reconnect::start(&self.entry, self.numbers.asked(), self.pause_ns));
         } else {
             self.end(why, tell);

@@ -97,15 +97,9 @@ pub enum SendError<T> {
 }
 
 impl ClientError {
-    /// True if trying again cannot help.
+    /// True if trying again cannot help, or would take the session from another client that has it now.
     pub(crate) fn is_final(&self) -> bool {
-        matches!(self, Self::Refused { refusal: Some(Refusal::Password), .. })
-    }
-
-    /// True if it says of a connection that was there that another client has its session now. To come back would take it
-    /// from that one again.
-    pub(crate) fn is_taken_over(&self) -> bool {
-        matches!(self, Self::Refused { refusal: Some(Refusal::InUse), .. })
+        matches!(self, Self::Refused { refusal: Some(Refusal::Password | Refusal::InUse), .. })
     }
 
     /// What the operating system says of a connection that was there.

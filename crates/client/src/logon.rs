@@ -22,11 +22,15 @@ pub(crate) struct Entry {
     address: Address,
     pub config: Config,
     clock: HostClock,
+    /// Which client it is.
+    client: u32,
 }
 
 /// What a client asks for when it comes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Asked {
+    /// It was connected before.
+    pub again: bool,
     pub session: u16,
     pub journal: u64,
     pub next_report: u64,
@@ -44,7 +48,9 @@ pub(crate) struct Arrived {
 
 impl Entry {
     pub fn new(config: Config, clock: HostClock) -> Result<Self, ClientError> {
-        Ok(Self { address: config.url.parse()?, config, clock })
+        let mut client = [0; 4];
+        getrandom::fill(&mut client).expect("the operating system has random bytes for everybody");
+        Ok(Self { address: config.url.parse()?, config, clock, client: u32::from_ne_bytes(client).max(1) })
     }
 
     /// Connects and logs on, within the configured time.
@@ -77,10 +83,11 @@ impl Entry {
         Ok(Arrived { socket, inbox, welcome })
     }
 
-    fn hello(&self, Asked { session, journal, next_report, last_sum }: Asked) -> Logon {
+    fn hello(&self, Asked { again, session, journal, next_report, last_sum }: Asked) -> Logon {
         let heartbeat_ms = self.config.heartbeat_ms;
         let lanes = if matches!(self.address, Address::Lanes(_)) { Logon::LANES } else { 0 };
         let copy = if self.config.drop_copy { Logon::DROP_COPY } else { 0 };
+        let again = if again { Logon::AGAIN } else { 0 };
         Logon {
             magic: MAGIC,
             version: VERSION,
@@ -89,8 +96,8 @@ impl Entry {
             journal,
             next_report,
             last_sum,
-            reserved: 0,
-            wishes: lanes | copy,
+            client: self.client,
+            wishes: lanes | copy | again,
             reserved_end: 0,
         }
     }

@@ -21,6 +21,8 @@ const DENIAL: u8 = Message::OrderDenied.code();
 #[derive(Debug)]
 pub(crate) struct Numbers {
     session: u16,
+    /// It was connected.
+    was_connected: bool,
     /// The next report. Once connected it is always a number.
     since: Since,
     next_request: u64,
@@ -33,7 +35,7 @@ impl Numbers {
     pub fn new(config: &Config) -> Self {
         let session = config.session.unwrap_or(ANY_SESSION);
         let (unconfirmed, counts) = (VecDeque::new(), Counts::default());
-        Self { session, since: config.since, next_request: 0, unconfirmed, counts }
+        Self { session, was_connected: false, since: config.since, next_request: 0, unconfirmed, counts }
     }
 
     /// Where another client would have to go on.
@@ -48,7 +50,7 @@ impl Numbers {
             Since::Now => (0, FROM_NOW, 0),
             Since::Report { journal, number, last_sum } => (journal, number, last_sum),
         };
-        Asked { session: self.session, journal, next_report, last_sum }
+        Asked { again: self.was_connected, session: self.session, journal, next_report, last_sum }
     }
 
     /// The number of the next request.
@@ -83,8 +85,12 @@ impl Numbers {
             Since::Report { last_sum: known, .. } => last_sum = known,
             Since::Start | Since::Now => {}
         }
+        if welcome.others != 0 {
+            self.doubt(tell);
+            self.next_request = next_request;
+        }
         self.compare_requests(next_request, tell);
-        (self.session, self.next_request) = (session, next_request);
+        (self.session, self.was_connected, self.next_request) = (session, true, next_request);
         self.since = Since::Report { journal: now, number: to, last_sum };
     }
 

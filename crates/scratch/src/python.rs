@@ -79,10 +79,10 @@ pub enum PythonError {
         pins = pins()
     )]
     NoVenv,
-    /// The variable names something else.
-    #[error("TICKPATH_PYTHON names {program}, which does not run as Python 3 ({what}); give an interpreter's path")]
+    /// What should be an interpreter is none.
+    #[error("{program} does not run as Python 3 ({what}); name an interpreter with TICKPATH_PYTHON=PATH")]
     NoPython {
-        /// What it names.
+        /// What it is.
         program: String,
         /// What came of running it.
         what: String,
@@ -219,7 +219,8 @@ impl Python {
 
     fn having_tickpath(program: PathBuf) -> Result<Self, PythonError> {
         let lacks = |what| PythonError::NoTickpath { program: program.display().to_string(), what };
-        let facts = ask(&program, false, &[OURS]).map_err(|trouble| lacks(trouble.last_words()))?;
+        let no_python = |what| PythonError::NoPython { program: program.display().to_string(), what };
+        let facts = ask(&program, false, &[OURS]).map_err(|trouble| no_python(trouble.last_words()))?;
         match facts.lacking.get(OURS) {
             Some(what) => Err(lacks(what.clone())),
             None => Ok(Self { program, runtime: facts.runtime, versions: facts.versions, ours: false }),

@@ -62,11 +62,14 @@ impl<C: Clock> Gateway<C> {
             false => Hears::Reading(self.marks.read(session, next_report).ok().map(Box::new)),
         };
         let level = rules.map_or(AckLevel::Os, |rules| rules.level);
+        let others = self.had_others(session, &logon).into();
+        self.clients.insert(session, logon.client);
         let welcome = Welcome {
             version: logon.version,
             session,
             level: level as u8,
             role: user.role.code(),
+            others,
             journal: self.journal,
             next_request,
             next_report,
@@ -134,8 +137,17 @@ impl<C: Clock> Gateway<C> {
             wanted if !known(&wanted) => {
                 Err((Refusal::NotYours, format!("the OMS does not have session {wanted}; start it with that")))
             }
+            wanted if self.places.contains_key(&wanted) && self.had_others(wanted, logon) => {
+                let why = format!("another client has taken session {wanted} meanwhile; name one for each program");
+                Err((Refusal::InUse, why))
+            }
             wanted => Ok(wanted),
         }
+    }
+
+    /// Whether a client that comes again comes behind another one.
+    fn had_others(&self, session: u16, logon: &Logon) -> bool {
+        logon.wishes & Logon::AGAIN != 0 && self.clients.get(&session).is_some_and(|&last| last != logon.client)
     }
 
     /// The first report that a client hears: the one that it asks for, if what it knows of the one before is so.

@@ -89,6 +89,8 @@ pub(crate) struct Gateway<C> {
     pub(super) turns: u32,
     /// The place of each session's connection.
     pub(super) places: BTreeMap<u16, usize>,
+    /// The client that each session had last, by its own number.
+    pub(super) clients: BTreeMap<u16, u32>,
     pub(super) marks: Marks,
     pub(super) live: Reader,
     pub(super) day: u64,
@@ -148,6 +150,7 @@ impl<C: Clock> Gateway<C> {
             laned: Vec::new(),
             turns: 0,
             places: BTreeMap::new(),
+            clients: BTreeMap::new(),
             marks,
             live,
             day,

@@ -64,9 +64,9 @@ pub struct Logon {
     /// The CRC-32C of the message of the report before that one, or zero. An OMS that has said another one there has lost
     /// what it said to a loss of power, and says the whole day again: the `next_report` of its welcome is lower then.
     pub last_sum: u32,
-    /// Zero.
-    pub reserved: u32,
-    /// What it would like to have, from version 2 on: a sum of [`Logon::LANES`] and [`Logon::DROP_COPY`].
+    /// A number that a client draws when it is made, and names at each of its logons; zero if it has none.
+    pub client: u32,
+    /// What it would like to have, from version 2 on: a sum of [`Logon::LANES`], [`Logon::DROP_COPY`] and [`Logon::AGAIN`].
     pub wishes: u32,
     /// Zero.
     pub reserved_end: u32,
@@ -78,6 +78,8 @@ impl Logon {
     /// To hear what others are told, and nothing else: a user who may not is refused, and takes no session. An OMS that does
     /// not know this gives a session; its [`Welcome::rights`] tell.
     pub const DROP_COPY: u32 = 4;
+    /// It has had the session before, and does not want it from another client that has it now.
+    pub const AGAIN: u32 = 8;
 }
 
 /// Come in.
@@ -92,8 +94,9 @@ pub struct Welcome {
     pub level: u8,
     /// The user's [`Role`], as its code.
     pub role: u8,
-    /// Zero.
-    pub reserved: u16,
+    /// 1 to a client that comes again if another one has had the session meanwhile: the requests that the OMS took there may be
+    /// that one's.
+    pub others: u16,
     /// The journal that the numbers are of.
     pub journal: u64,
     /// The number that the session's next request must have.

@@ -184,7 +184,7 @@ fn a_python_that_is_not_there_or_lacks_the_package_is_named_with_the_remedy() {
     let (none, bare, phase) = ("/no/such/python", text(&bare), "--phase steady");
     for (call, python, told) in [
         ("clients --client redis-py".to_owned(), none, "/no/such/python"),
-        (format!("pubsub --client python --target shm:// {phase}"), none, "-m pip install ."),
+        (format!("pubsub --client python --target shm:// {phase}"), none, "name an interpreter with TICKPATH_PYTHON"),
         (format!("pubsub --client python --target shm:// {phase}"), bare, "No module named 'tickpath'); run"),
     ] {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tickpath"));

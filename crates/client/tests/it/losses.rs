@@ -2,7 +2,7 @@
 
 use tickpath_client::{ClientError, Config, Event, SendError, Since};
 use tickpath_market::{ClientOrderId, ExecutionReport, Kind as Message};
-use tickpath_session::{Kind, Refusal, Welcome};
+use tickpath_session::{Kind, Logon, Refusal, Welcome};
 use zerocopy::IntoBytes;
 
 use crate::oms::{JOURNAL, Oms, back, lost, order, report, reports, until, until_over, welcome, words};
@@ -108,7 +108,7 @@ fn failures_are_told_once_and_do_not_end_the_client() {
     let (mut client, peer) = oms.meet(oms.config(), welcome(0, 0));
     drop(peer);
     lost(&mut client);
-    for refusal in [Refusal::InUse, Refusal::InUse, Refusal::Stopping, Refusal::Full] {
+    for refusal in [Refusal::Full, Refusal::Full, Refusal::Stopping, Refusal::Full] {
         let mut peer = oms.accept();
         peer.logon();
         peer.refuse(refusal, &format!("{refusal:?}"));
@@ -145,6 +145,34 @@ fn a_session_that_another_has_taken_over_is_not_fought_for() {
     let (events, why) = until_over(&mut client);
     assert_eq!(words(&events), ["connected", "disconnected"]);
     assert!(why.to_string().contains("taken the session over"), "{why}");
+}
+
+#[test]
+fn a_session_that_another_has_when_the_client_comes_again_is_not_fought_for() {
+    let oms = Oms::unix();
+    let (mut client, peer) = oms.meet(oms.config(), welcome(0, 0));
+    client.send(&order(1)).unwrap();
+    drop(peer);
+    lost(&mut client);
+    let mut peer = oms.accept();
+    assert_eq!(peer.logon().0.wishes & Logon::AGAIN, Logon::AGAIN);
+    peer.refuse(Refusal::InUse, "another client has taken session 3 meanwhile");
+    let (events, why) = until_over(&mut client);
+    assert_eq!(words(&events), ["in doubt 0 1"]);
+    assert!(why.to_string().contains("another client"), "{why}");
+}
+
+#[test]
+fn what_the_oms_took_meanwhile_may_be_that_of_another_client() {
+    let oms = Oms::unix();
+    let (mut client, peer) = oms.meet(oms.config(), welcome(0, 0));
+    client.send(&order(1)).unwrap();
+    drop(peer);
+    lost(&mut client);
+    // As many as this one has sent.
+    oms.accept().let_in(Welcome { others: 1, ..welcome(1, 0) });
+    assert_eq!(words(&back(&mut client)), ["connected", "in doubt 0 1"]);
+    assert_eq!(client.send(&order(2)), Ok(1));
 }
 
 #[test]

@@ -54,7 +54,7 @@ impl Raw {
             journal: 0,
             next_report: 0,
             last_sum: 0,
-            reserved: 0,
+            client: 0,
             wishes: 0,
             reserved_end: 0,
         };

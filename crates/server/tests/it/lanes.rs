@@ -44,7 +44,7 @@ impl Raw {
             journal: 0,
             next_report: 0,
             last_sum: 0,
-            reserved: 0,
+            client: 0,
             wishes: Logon::LANES,
             reserved_end: 0,
         };

@@ -296,6 +296,58 @@ fn a_client_that_comes_back_hears_what_it_lacks_and_nothing_twice() {
     }
 }
 
+/// A client of a session that the OMS has ended for its silence, and that has sent an order since; another has the session now.
+fn one_that_was_silent_and_its_successor(house: &House) -> (Hearing, Hearing) {
+    let url = format!("unix://{}", house.socket().display());
+    let config = RemoteConfig { heartbeat_ms: 1_000, ..RemoteConfig::new(url, "anna", "anna's password") };
+    let client = Remote::connect(config).expect("it gets in");
+    let mut silent = Hearing { client, clock: house.clock, heard: Vec::new(), events: Vec::new() };
+    let events = &house.running.as_ref().expect("it runs").events;
+    assert!(events.iter().any(|event| matches!(event, ServerEvent::Gone { session: 0, .. })));
+    silent.send(limit(Side::Buy, 1, 101, 1));
+    let mut successor = house.remote("anna", Since::Now);
+    assert_eq!(successor.client.welcome().session, 0, "the session is free");
+    successor.send(limit(Side::Buy, 2, 101, 1));
+    successor.hears(3);
+    (silent, successor)
+}
+
+#[test]
+fn who_comes_again_does_not_take_its_session_from_another() {
+    let house = House::new(Layout::Split);
+    let (mut silent, mut successor) = one_that_was_silent_and_its_successor(&house);
+    let mut doubts = Vec::new();
+    let why = loop {
+        silent.client.wait(1_000_000);
+        let polled = silent.client.poll(|event| match event {
+            Event::InDoubt { request, .. } => doubts.push(request.client_order_id().0),
+            Event::Connected(_) | Event::Disconnected { .. } => {}
+            other => panic!("{other:?}"),
+        });
+        if let Err(why) = polled {
+            break why;
+        }
+    };
+    assert!(why.to_string().contains("another client has taken session 0"), "{why}");
+    assert_eq!(doubts, [1]);
+    successor.send(limit(Side::Buy, 3, 101, 1));
+    successor.hears(6);
+}
+
+#[test]
+fn what_another_has_sent_meanwhile_is_not_taken_for_ones_own() {
+    let house = House::new(Layout::Split);
+    let (mut silent, successor) = one_that_was_silent_and_its_successor(&house);
+    successor.client.close();
+    let gone = |event| matches!(event, ServerEvent::Gone { session: 0, .. });
+    assert!(house.running.as_ref().expect("it runs").events.iter().any(gone));
+    let doubtful = |event: &Event| matches!(event, Event::InDoubt { request, .. } if request.client_order_id().0 == 1);
+    silent.until("the doubt", |silent| silent.events.iter().any(doubtful));
+    assert_eq!(silent.client.welcome().next_request, 1, "as many as both have sent");
+    silent.send(limit(Side::Buy, 4, 101, 1));
+    silent.until("the answer", |silent| silent.told().ends_with(&[(4, ExecType::Trade, OrdStatus::Filled)]));
+}
+
 #[test]
 fn who_may_not_come_in_hears_why() {
     let house = House::new(Layout::Split);
