@@ -201,6 +201,20 @@ def test_a_subscriber_goes_from_one_loop_to_the_next(run: Run, log: Place) -> No
         assert subscriber.wait(60) and len(subscriber.poll()) == 1
 
 
+def test_one_subscriber_is_closed_and_the_next_one_opened(run: Run, log: Place) -> None:
+    async def main() -> None:
+        with log.bus.publisher(log.name) as publisher:
+            for sent in range(200):
+                # What the loop still looks at for one may not become the other's.
+                with log.bus.subscribe(log.name) as subscriber:
+                    waiting = asyncio.ensure_future(anext(aiter(subscriber)))
+                    await asyncio.sleep(0)
+                    publisher.publish(sent.to_bytes(8, "little"), KIND)
+                    assert number(await waiting) == sent
+
+    run(main())
+
+
 def test_what_is_pushed_comes_to_a_task_and_is_acknowledged(run: Run, any_place: Place) -> None:
     delivery = any_place.bus.capabilities()["deliveries"][-1]
 

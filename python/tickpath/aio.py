@@ -8,6 +8,7 @@ loop looks at: nothing runs and nobody holds the interpreter until something com
 
 import asyncio
 import os
+from collections.abc import Callable
 from typing import Generic, Protocol, Self, TypeVar
 
 __all__ = ["Events"]
@@ -34,6 +35,8 @@ class Events(Generic[T]):
     def __init__(self, source: _Source[T]) -> None:
         self._source = source
         self._number = 0
+        self._news: asyncio.Future[None] | None = None
+        self._reading: _Reading | None = None
 
     def __aiter__(self) -> Self:
         return self
@@ -43,27 +46,53 @@ class Events(Generic[T]):
         if self._number % TURN == 0:
             await asyncio.sleep(0)
         while (event := self._source._attempt()) is None:
-            await _news(self._source)
+            await self._wait()
         return event
 
-
-async def _news(source: _Source[object]) -> None:
-    """Waits until there may be something, or the source is closed."""
-    loop, process = asyncio.get_running_loop(), os.getpid()
-    readable = source._watch()
-    news: asyncio.Future[None] = loop.create_future()
-    try:
-        loop.add_reader(readable, _told, news)
-        await news
-    finally:
+    async def _wait(self) -> None:
+        """Waits until there may be something, or the source is closed."""
+        loop = asyncio.get_running_loop()
+        readable = self._source._watch()
         try:
-            # A fork shares what its parent's loop looks at.
-            if os.getpid() == process:
-                loop.remove_reader(readable)
+            if self._reading is None or self._reading.loop is not loop:
+                self._rest()
+                self._reading = _Reading(loop, readable, self._told)
+            news = self._news = loop.create_future()
+            await news
+        except BaseException:
+            self._news = None
+            self._rest()
+            raise
         finally:
-            source._unwatch()
+            self._news = None
+            self._source._unwatch()
+        # Who waits again at once is read for still.
+        loop.call_soon(self._rest)
+
+    def _told(self) -> None:
+        if self._news is not None and not self._news.done():
+            self._news.set_result(None)
+
+    def _rest(self) -> None:
+        """Has the loop look no more, if nobody waits."""
+        if self._news is None and self._reading is not None:
+            self._reading.end()
+            self._reading = None
 
 
-def _told(news: asyncio.Future[None]) -> None:
-    if not news.done():
-        news.set_result(None)
+class _Reading:
+    """A loop that looks at a descriptor: at one of its own, for the source may be closed at any time, and its number be another's."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, readable: int, told: Callable[[], None]) -> None:
+        self.loop, self._process, self._readable = loop, os.getpid(), os.dup(readable)
+        try:
+            loop.add_reader(self._readable, told)
+        except BaseException:
+            os.close(self._readable)
+            raise
+
+    def end(self) -> None:
+        # A fork shares what its parent's loop looks at.
+        if os.getpid() == self._process and not self.loop.is_closed():
+            self.loop.remove_reader(self._readable)
+        os.close(self._readable)

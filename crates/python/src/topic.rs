@@ -136,7 +136,12 @@ impl Subscriber {
 
     /// Spins for the next event without the interpreter; gives up when there is news elsewhere, or, if it is to be brief,
     /// after a while.
-    pub fn spin(&self, py: Python<'_>, is_brief: bool, has_news: impl Fn() -> bool + Sync) -> PyResult<Option<Py<PyAny>>> {
+    pub fn spin(
+        &self,
+        py: Python<'_>,
+        is_brief: bool,
+        has_news: impl Fn() -> bool + Sync,
+    ) -> PyResult<Option<Py<PyAny>>> {
         let turn = |subscription: &mut Subscription| {
             for _ in 0..SPINS {
                 match subscription.take(1) {
