@@ -72,9 +72,9 @@ impl<T: Opened> Handle<T> {
     unsafe fn run(&self, act: impl FnOnce(&mut T) -> Result<(), Failure>) -> tp_status {
         // SAFETY: nobody else uses it, as the caller promises.
         let opened = unsafe { &mut *self.opened.get() };
-        let ended = catch_unwind(AssertUnwindSafe(|| act(opened)));
+        let ended = catch_unwind(AssertUnwindSafe(|| status_of(act(opened))));
         self.state.store(if ended.is_ok() { FREE } else { BROKEN }, Ordering::Release);
-        status_of(ended)
+        ended.unwrap_or_else(|panic| panicked(&*panic))
     }
 
     /// Why it is of no use.
@@ -161,16 +161,12 @@ pub unsafe fn close<T: Opened, H>(handle: *mut H, inner: fn(&H) -> &Handle<T>) -
 
 /// Does what may panic, so that no panic goes on into C.
 pub fn guarded(act: impl FnOnce() -> Result<(), Failure>) -> tp_status {
-    status_of(catch_unwind(AssertUnwindSafe(act)))
+    catch_unwind(AssertUnwindSafe(|| status_of(act()))).unwrap_or_else(|panic| panicked(&*panic))
 }
 
 #[inline(always)]
-fn status_of(ended: Result<Result<(), Failure>, Box<dyn Any + Send>>) -> tp_status {
-    match ended {
-        Ok(Ok(())) => tp_status::TP_OK,
-        Ok(Err(failure)) => failure.tell(),
-        Err(panic) => panicked(&*panic),
-    }
+fn status_of(done: Result<(), Failure>) -> tp_status {
+    done.map_or_else(Failure::tell, |()| tp_status::TP_OK)
 }
 
 #[cold]

@@ -78,6 +78,7 @@ impl Control {
     }
 
     #[cfg(not(loom))]
+    #[inline]
     pub fn sleepers(&self) -> &std::sync::atomic::AtomicU32 {
         self.region.half_word(SLEEPERS)
     }
