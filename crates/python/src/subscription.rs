@@ -72,16 +72,17 @@ impl Subscription {
 
     /// Takes out up to so many events, those first that wait. What went wrong behind some of them is told when it comes
     /// again, or by the next call.
-    pub fn take(&mut self, limit: usize) -> Result<Batch, ReceiveError> {
+    #[inline]
+    pub fn take(&mut self, limit: usize, taken: &mut Batch) -> Result<(), ReceiveError> {
         if !self.waiting.is_empty() {
             let count = limit.min(self.waiting.len());
-            return Ok(self.waiting.drain(..count).collect());
+            taken.extend(self.waiting.drain(..count));
+            return Ok(());
         }
         self.tell_error()?;
-        let mut taken = Batch::new();
         match self.subscriber.poll(limit, &mut |event| taken.push(Taken::of(&event))) {
             Err(e) if taken.is_empty() => Err(e),
-            _ => Ok(taken),
+            _ => Ok(()),
         }
     }
 

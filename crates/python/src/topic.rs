@@ -142,20 +142,18 @@ impl Subscriber {
         is_brief: bool,
         has_news: impl Fn() -> bool + Sync,
     ) -> PyResult<Option<Py<PyAny>>> {
+        let mut taken = Batch::new();
         let turn = |subscription: &mut Subscription| {
             for _ in 0..SPINS {
-                match subscription.take(1) {
-                    Ok(taken) if taken.is_empty() => {}
-                    found => return Some(Some(found)),
-                }
-                if has_news() {
-                    return Some(None);
+                match subscription.take(1, &mut taken) {
+                    Ok(()) if taken.is_empty() && !has_news() => {}
+                    found => return Some(found),
                 }
             }
             None
         };
-        let found = self.handle.wait(py, || is_brief, turn)?.flatten();
-        found.map_or(Ok(None), |taken| Ok(self.hand_over(py, taken)?.pop()))
+        let found = self.handle.wait(py, || is_brief, turn)?.unwrap_or(Ok(()));
+        Ok(self.hand_over(py, found, taken)?.pop())
     }
 
     /// Whether nobody publishes.
@@ -180,13 +178,14 @@ impl Subscriber {
     fn take(&self, py: Python<'_>, limit: usize) -> PyResult<Objects> {
         // Before anything is taken that a signal could cost.
         py.check_signals()?;
-        let taken = self.using(py, |subscription| subscription.take(limit))?;
-        self.hand_over(py, taken)
+        let mut taken = Batch::new();
+        let found = self.using(py, |subscription| subscription.take(limit, &mut taken))?;
+        self.hand_over(py, found, taken)
     }
 
-    #[inline]
-    fn hand_over(&self, py: Python<'_>, taken: Result<Batch, ReceiveError>) -> PyResult<Objects> {
-        let taken = taken.map_err(|e| receive_error(py, &e))?;
+    #[inline(always)]
+    fn hand_over(&self, py: Python<'_>, found: Result<(), ReceiveError>, taken: Batch) -> PyResult<Objects> {
+        found.map_err(|e| receive_error(py, &e))?;
         if taken.is_empty() {
             return Ok(Objects::new());
         }
@@ -211,16 +210,17 @@ impl Subscriber {
             if let Some(event) = made.pop() {
                 return Ok(event);
             }
+            let mut taken = Batch::new();
             let waited = self.handle.wait(
                 py,
                 || false,
                 |subscription| match subscription.look_out(u64::MAX) {
                     Ok(false) => None,
-                    Ok(true) => Some(subscription.take(1)),
+                    Ok(true) => Some(subscription.take(1, &mut taken)),
                     Err(e) => Some(Err(e)),
                 },
             )?;
-            made = waited.map_or(Ok(Objects::new()), |taken| self.hand_over(py, taken))?;
+            made = self.hand_over(py, waited.unwrap_or(Ok(())), taken)?;
         }
     }
 
@@ -292,8 +292,9 @@ impl Subscriber {
 
     /// An event for a task, if there is one and no thread is looking for it.
     fn _attempt(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
-        match self.handle.attempt(py, |subscription| subscription.take(1))? {
-            Some(taken) => Ok(self.hand_over(py, taken)?.pop()),
+        let mut taken = Batch::new();
+        match self.handle.attempt(py, |subscription| subscription.take(1, &mut taken))? {
+            Some(found) => Ok(self.hand_over(py, found, taken)?.pop()),
             None => Ok(None),
         }
     }
