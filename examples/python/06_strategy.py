@@ -47,8 +47,9 @@ class Fade(tp.Strategy):
 
 
 folder = Path(desk)
-if not (folder / "instruments.csv").exists():
-    sys.exit(f"{desk} is no folder of an OMS; make one with: tickpath oms init --folder {desk}")
+for file in ("instruments.csv", "trader.password"):
+    if not (folder / file).exists():
+        sys.exit(f"{desk} has no {file}; make the files of an OMS with: tickpath oms init --folder FOLDER")
 symbols = tp.instruments(folder / "instruments.csv")
 password = (folder / "trader.password").read_text().strip()
 print(f"trading {topic!r} of {url}", flush=True)

@@ -1,7 +1,7 @@
 """How fast the package is on this host: `python python/bench/measure.py [ROW…]`, with nothing else running.
 
 Each row is measured several times in turn with what it is held against, and the median is printed. What is not installed
-(redis, pyzmq) or not there (a server that TICKPATH_REDIS names, the command) is named and left out.
+(redis, pyzmq, iceoryx2) or not there (a server that TICKPATH_REDIS names, the command) is named and left out.
 """
 
 import asyncio
@@ -19,6 +19,7 @@ from collections.abc import Callable
 from multiprocessing import get_context
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import numpy as np
 
@@ -176,6 +177,35 @@ def publish_by_zmq(url: str, _name: str) -> None:
     time.sleep(0.3)
 
 
+def iceoryx_service(name: str) -> Any:
+    """A service of iceoryx2, and the type of its messages."""
+    import ctypes
+
+    import iceoryx2 as iox2  # type: ignore[import-not-found]
+
+    class Stamped(ctypes.Structure):
+        _fields_ = [("stamp", ctypes.c_uint64), ("rest", ctypes.c_uint8 * (len(DATA) - 8))]
+
+        @staticmethod
+        def type_name() -> str:
+            return "Stamped"
+
+    node = iox2.NodeBuilder.new().create(iox2.ServiceType.Ipc)
+    service = node.service_builder(iox2.ServiceName.new(name)).publish_subscribe(Stamped).open_or_create()
+    return node, service, Stamped
+
+
+def publish_by_iceoryx(_url: str, name: str) -> None:
+    _node, service, stamped = iceoryx_service(name)
+    publisher, message = service.publisher_builder().create(), stamped()
+    time.sleep(1)
+    for _ in range(MESSAGES):
+        pace()
+        message.stamp = tp.now()
+        publisher.send_copy(message)
+    time.sleep(0.3)
+
+
 Publish = Callable[[str, str], None]
 
 
@@ -278,6 +308,25 @@ def of_zmq() -> float:
         return beside(publish_by_zmq, url, "", receive)
 
 
+def of_iceoryx() -> float:
+    name = f"measure-{os.getpid()}-{time.monotonic_ns()}"
+    came: list[int] = []
+
+    def receive() -> list[int]:
+        _node, service, _type = iceoryx_service(name)
+        subscriber = service.subscriber_builder().create()
+        receive, now = subscriber.receive, tp.now
+        while len(came) < MESSAGES * 9 // 10:
+            while (sample := receive()) is None:
+                pass
+            seen = now()
+            came.append(tp.ns_between(sample.payload().contents.stamp, seen))
+            sample.delete()
+        return came
+
+    return beside(publish_by_iceoryx, "", name, receive)
+
+
 def one_way() -> None:
     """From the call that publishes to the object in the other process's hand, one message a millisecond."""
     ways: dict[str, Callable[[], float]] = {
@@ -294,6 +343,10 @@ def one_way() -> None:
         ways["pyzmq over ipc, spinning"] = of_zmq
     else:
         print("without pyzmq: it is not installed", file=sys.stderr)
+    if importlib.util.find_spec("iceoryx2"):
+        ways["iceoryx2, receive in a loop"] = of_iceoryx
+    else:
+        print("without iceoryx2: it is not installed", file=sys.stderr)
     came: dict[str, list[float]] = {name: [] for name in ways}
     for _ in range(ROUNDS):
         for name, measure in ways.items():

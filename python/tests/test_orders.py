@@ -158,7 +158,7 @@ def test_a_session_that_is_taken_over_says_what_is_in_doubt_and_ends(desk: Desk)
         report(orders, of=answered, exec_type="new")
         with tp.orders(desk.url, "trader", desk.password, account=1, session=orders.session):
             told: list[object] = []
-            with pytest.raises(tp.SessionEnded, match="open the orders again"):
+            with pytest.raises(tp.SessionEnded, match="give each program a session= of its own"):
                 for event in orders:
                     told.append(event)
             assert not [event for event in told if isinstance(event, tp.InDoubt | tp.NotTaken)], told

@@ -175,6 +175,65 @@ def test_a_report_behind_one_that_ends_a_run_stays_with_the_session(desk: Desk, 
     assert following.number == taker.last + 1
 
 
+@pytest.mark.parametrize("wait", ["block", "busy"])
+def test_a_run_hears_its_session_alone(desk: Desk, log: Place, wait: Literal["block", "busy"]) -> None:
+    class Watched(Taker):
+        def on_other(self, event: tp.Message | tp.Foreign | tp.Gap, orders: tp.Orders) -> None:
+            for hear in (orders.poll, orders.wait, lambda: next(orders)):
+                with pytest.raises(tp.InUse, match="a run uses this session"):
+                    hear()
+            with pytest.raises(tp.InUse, match="a run uses this session"):
+                tp.run(Taker(0, stops=True), ticks=log.url, topic=log.name, orders=orders)
+            # Another thread may send.
+            threading.Timer(0.1, orders.submit, (BTC, tp.BUY, tp.units(61_000), tp.units("0.001"))).start()
+
+        def on_report(self, report: tp.Report, orders: tp.Orders) -> tp.Stop | None:
+            return tp.STOP if report.exec_type == "new" else None
+
+    with tp.connect(log.url) as bus, bus.publisher(log.name) as publisher, desk.open() as orders:
+        publisher.publish(b"no tick", 200)
+        tp.run(Watched(1, stops=True), ticks=log.url, topic=log.name, start="oldest", orders=orders, wait=wait)
+        orders.poll()
+
+
+def test_what_a_strategy_gives_is_stop_or_nothing(desk: Desk, tmp_path: Path) -> None:
+    class Odd(Taker):
+        def on_tick(self, tick: tp.TopOfBook | tp.Trade, orders: tp.Orders) -> None:
+            return given  # type: ignore[return-value]
+
+    async def later() -> None:
+        pass
+
+    url = record(tmp_path, ticks=1)
+    with desk.open() as orders:
+        for given in (True, "stop", [tp.STOP], tp.Stop, coroutine := later()):
+            with pytest.raises(TypeError, match=r"on_tick gave .*; give tickpath\.STOP to end the run, else nothing"):
+                tp.run(Odd(1, stops=True), ticks=url, orders=orders)
+        coroutine.close()
+        for strategy in (Odd, None, object()):
+            with pytest.raises(TypeError, match=r"is no strategy; give an object of a class of tickpath\.Strategy"):
+                tp.run(strategy, ticks=url, orders=orders)  # type: ignore[arg-type]
+        with pytest.raises(TypeError, match="go with the URL of orders"):
+            tp.run(Taker(1, stops=True), ticks=url, orders=orders, user="trader")
+
+
+def test_a_table_of_instruments_is_read_or_told(tmp_path: Path) -> None:
+    file = tmp_path / "instruments.csv"
+    with pytest.raises(FileNotFoundError, match="instruments.csv is not there; `tickpath oms init`"):
+        tp.instruments(file)
+    file.write_text("# all\nsymbol, number ,venue\nA, 1,X\n\nB,65535,X\n", "utf-8-sig")
+    assert tp.instruments(file) == {"A": 1, "B": 65535}
+    for rows in ("", "symbol\nA\n", "symbol,number\nA,1\nA,2\n", "symbol,number\nA,1\nB,1\n", "symbol,number\nA,70000\n", "A\n"):
+        file.write_text(rows)
+        with pytest.raises(ValueError, match="is no table of instruments: `tickpath oms --check`"):
+            tp.instruments(file)
+    file.write_bytes("symbol,number".encode("utf-16"))
+    with pytest.raises(ValueError, match="is no table of instruments"):
+        tp.instruments(file)
+    with pytest.raises(TypeError):
+        tp.instruments(5)  # type: ignore[arg-type]
+
+
 def test_a_url_of_orders_needs_a_login() -> None:
     with pytest.raises(ValueError, match="a linger of -1 s is none"):
         tp.run(Taker(1, stops=True), ticks="shm://", orders="unix:///nowhere", linger=-1)

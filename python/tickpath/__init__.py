@@ -161,6 +161,8 @@ _EXACT = Context(prec=MAX_PREC, traps=[Inexact, InvalidOperation])
 
 def decimal(units: int) -> Decimal:
     """A price or a quantity as a Decimal."""
+    if isinstance(units, float):
+        raise TypeError(f"{units!r} is a float, which is no count of units; give an int, as a tick has it")
     return Decimal(int(units)).scaleb(-8, _EXACT)
 
 
@@ -169,11 +171,16 @@ def units(number: Decimal | int | str) -> int:
     if isinstance(number, float):
         raise TypeError(f"{number!r} is a float, which is no exact price; give a Decimal, an int or text")
     try:
-        return int(Decimal(number).scaleb(8, _EXACT).to_integral_exact(context=_EXACT))
+        exact = Decimal(number).scaleb(8, _EXACT).to_integral_exact(context=_EXACT)
+        if not exact.is_finite():
+            raise InvalidOperation
     except Inexact:
         raise ValueError(f"{number} has more than eight decimals") from None
-    except (InvalidOperation, OverflowError, ValueError):
+    except (InvalidOperation, ValueError):
         raise ValueError(f"{number!r} is no decimal number; write it like '61800.25'") from None
+    if not -(1 << 63) <= exact < 1 << 63:
+        raise ValueError(f"{number} is no price or quantity; those are below 92233720368.54775808")
+    return int(exact)
 
 
 _RECORDS: dict[str, Any] = {

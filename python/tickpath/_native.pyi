@@ -31,7 +31,6 @@ __all__ = [
     "Trade",
     "bridge",
     "connect",
-    "hear",
     "journal",
     "now",
     "ns_between",
@@ -799,12 +798,17 @@ class Table:
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
 def trade(
-    strategy: object, stop: object, ticks: Subscriber, orders: Orders, sleeps: bool, is_recording: bool
-) -> bool:
-    """Trades until the strategy gives `stop`, which is True, or to the end of a recording."""
-
-def hear(strategy: object, stop: object, orders: Orders) -> bool:
-    """Tells the strategy what the OMS has said; True if it gives `stop`."""
+    strategy: object,
+    stop: object,
+    ticks: Subscriber,
+    orders: Orders,
+    sleeps: bool,
+    is_recording: bool,
+    linger: float,
+) -> None:
+    """Trades until the strategy gives `stop`, or to the end of a recording, and until no report has come for `linger`
+    seconds then.
+    """
 
 _Event: TypeAlias = TopOfBook | Trade | Message | Foreign | Gap
 _Data: TypeAlias = Buffer | TopOfBook | Trade | Message | Foreign

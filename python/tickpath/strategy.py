@@ -17,7 +17,8 @@ of the session's heartbeat.
 
 from contextlib import ExitStack
 from enum import Enum
-from os import PathLike
+from os import PathLike, fspath
+from os.path import exists
 from typing import Literal
 
 from . import _native
@@ -80,13 +81,16 @@ def run(
     symbols: dict[str, int] | None = None,
 ) -> None:
     """Runs a strategy until Ctrl-C, until it gives STOP, or to the end of a recording. Errors are raised, those of the
-    strategy too.
+    strategy too. In another thread than the main one there is no Ctrl-C: closing the orders ends it there (Closed).
 
     `ticks` is the URL of a bus. On file:// it starts with the oldest tick, elsewhere now, unless `start` says otherwise. A
     recording that nobody writes ends when it is read, and when no report has come for `linger` seconds from an OMS that is there. `orders` is what
     `tickpath.orders` gave, which stays open, or its URL, with a user, a password and an account; it is closed then, and what
     works at a venue goes on working.
     """
+    if not isinstance(strategy, Strategy):
+        what = f"{strategy!r} is no strategy; give an object of a class of tickpath.Strategy, as Mine() is of class Mine"
+        raise TypeError(what)
     if not 0 <= linger < float("inf"):
         raise ValueError(f"a linger of {linger} s is none; give seconds, 0 or more")
     is_recording = ticks.startswith("file:")
@@ -98,33 +102,34 @@ def run(
                 raise TypeError("orders by their URL need user=, password= and account=, or give tickpath.orders(…)")
             logon = _native.orders(orders, user, password, account=account, session=session, symbols=symbols)
             orders = opened.enter_context(logon)
+        elif any(given is not None for given in (user, password, account, session, symbols)):
+            raise TypeError("user, password, account, session and symbols go with the URL of orders; these are opened already")
         bus = opened.enter_context(_native.connect(ticks))
         subscriber = opened.enter_context(bus.subscribe(topic, start, wait=wait))
         try:
-            if not _native.trade(strategy, Stop.STOP, subscriber, orders, wait != "busy", is_recording):
-                _hear_out(strategy, orders, linger)
+            _native.trade(strategy, Stop.STOP, subscriber, orders, wait != "busy", is_recording, linger)
         except KeyboardInterrupt:
-            return
-
-
-def _hear_out(strategy: Strategy, orders: _native.Orders, linger: float) -> None:
-    """Tells what the last orders came to; while the OMS is away, that is still to come."""
-    while orders.wait(linger) or not orders.connected:
-        if _native.hear(strategy, Stop.STOP, orders):
             return
 
 
 def instruments(file: str | PathLike[str]) -> dict[str, int]:
     """The numbers of the symbols in an OMS's instruments.csv, by name, as `tickpath.orders` takes them."""
-    with open(file, encoding="utf-8-sig") as table:
-        rows = [line.split(",") for line in table if line.strip() and not line.startswith("#")]
-    head, *lines = [[cell.strip() for cell in row] for row in rows] or [[]]
+    file, numbers = fspath(file), dict[str, int]()
+    if not exists(file):
+        raise FileNotFoundError(f"{file} is not there; `tickpath oms init` makes the files of an OMS")
     try:
-        name, number = head.index("symbol"), head.index("number")
-        return {line[name]: int(line[number]) for line in lines}
-    except (ValueError, IndexError) as e:
+        with open(file, encoding="utf-8-sig") as table:
+            rows = [[cell.strip() for cell in line.split(",")] for line in table if line.strip() and line[0] != "#"]
+        symbol, number = rows[0].index("symbol"), rows[0].index("number")
+        for row in rows[1:]:
+            name, its = row[symbol], int(row[number])
+            if name in numbers or its in numbers.values() or not 0 <= its < 1 << 16:
+                raise ValueError(f"{name}, {its}")
+            numbers[name] = its
+    except (IndexError, ValueError) as e:
         sentence = f"{file} is no table of instruments: `tickpath oms --check` tells every mistake in it ({e})"
         raise ValueError(sentence) from None
+    return numbers
 
 
 def _warn(sentence: str) -> None:

@@ -12,8 +12,8 @@ use tickpath_session::{FrameError, Refusal, ScramError};
 pub enum ClientError {
     /// The address is none.
     #[error(
-        "'{0}' is no address of an OMS; write unix:///path/oms.sock, shm+unix:///path/oms.sock, tcp://HOST:PORT or\
-             tls://HOST:PORT?ca=FILE"
+        "'{0}' is no address of an OMS; write unix:///path/oms.sock, shm+unix:///path/oms.sock, tcp://HOST:PORT or \
+         tls://HOST:PORT?ca=FILE, where a path begins with /"
     )]
     Address(String),
     /// There is no clock to stamp requests with.
@@ -99,7 +99,12 @@ pub enum SendError<T> {
 impl ClientError {
     /// True if trying again cannot help, or would take the session from another client that has it now.
     pub(crate) fn is_final(&self) -> bool {
-        matches!(self, Self::Refused { refusal: Some(Refusal::Password | Refusal::InUse), .. })
+        self.is_of_another() || matches!(self, Self::Refused { refusal: Some(Refusal::Password), .. })
+    }
+
+    /// True if another client has the session.
+    pub fn is_of_another(&self) -> bool {
+        matches!(self, Self::Refused { refusal: Some(Refusal::InUse), .. })
     }
 
     /// What the operating system says of a connection that was there.

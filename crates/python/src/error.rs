@@ -161,5 +161,7 @@ pub fn not_sent(py: Python<'_>, error: &SendError<Request>) -> PyErr {
 
 /// Why a session is over.
 pub fn session_ended(py: Python<'_>, error: &ClientError) -> PyErr {
-    Error::SessionEnded.raise(py, &format!("{error}; open the orders again"))
+    let of_another = "give each program a session= of its own";
+    let remedy = if error.is_of_another() { of_another } else { "open the orders again" };
+    Error::SessionEnded.raise(py, &format!("{error}; {remedy}"))
 }

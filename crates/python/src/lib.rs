@@ -67,7 +67,7 @@ mod _native {
     #[pymodule_export]
     use super::report::{Denial, InDoubt, NotTaken, Notice, Report};
     #[pymodule_export]
-    use super::strategy::{hear, trade};
+    use super::strategy::trade;
     #[pymodule_export]
     use super::table::Table;
     #[pymodule_export]

@@ -12,6 +12,7 @@
 //! Not here: orders with triggers, mass cancels, questions and an admin's words, drop copies, and waiting on an event loop.
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
@@ -46,8 +47,8 @@ pub fn open_orders(
     url: &str,
     user: &str,
     password: &str,
-    account: u32,
-    session: Option<u16>,
+    account: i64,
+    session: Option<i64>,
     since: &str,
     symbols: Option<HashMap<String, u32>>,
     heartbeat: Option<f64>,
@@ -59,10 +60,12 @@ pub fn open_orders(
     if first_id == 0 {
         return Err(PyValueError::new_err("0 is no id of a request; give a first_id of 1 or more"));
     }
+    let no_account = |_| PyValueError::new_err(format!("{account} is no account; take one of the OMS's accounts.csv"));
+    let account = u32::try_from(account).map_err(no_account)?;
     // The highest number would stand for any.
-    if session == Some(u16::MAX) {
-        return Err(PyValueError::new_err(format!("{} is no session; take one of the user's, or None", u16::MAX)));
-    }
+    let number = |given| u16::try_from(given).ok().filter(|&number| number != u16::MAX);
+    let no_session = |given| PyValueError::new_err(format!("{given} is no session; take one of the user's, or None"));
+    let session = session.map(|given| number(given).ok_or_else(|| no_session(given))).transpose()?;
     let config = Config {
         session,
         since: by_name("since", since, &[Since::Now, Since::Start], since_word)?,
@@ -74,7 +77,8 @@ pub fn open_orders(
     let client = connected.map_err(|e| Error::Connect.raise(py, &e.to_string()))?;
     let session = Session { client, waiting: VecDeque::new(), live_from: 0, next_id: first_id, ended: None };
     let symbols = symbols.unwrap_or_default().into_iter().map(|(name, number)| (name, SymbolId(number))).collect();
-    Ok(Orders { handle: Handle::new("session", session), clock, account: AccountId(account), symbols })
+    let (handle, is_run) = (Handle::new("session", session), AtomicBool::new(false));
+    Ok(Orders { handle, is_run, clock, account: AccountId(account), symbols })
 }
 
 /// A session with an OMS, for one account. Poll or wait more often than its heartbeat time. Use it in a `with` block, or
@@ -82,6 +86,8 @@ pub fn open_orders(
 #[pyclass(frozen, module = "tickpath")]
 pub struct Orders {
     handle: Handle<Session>,
+    /// A run hears what is said, and nobody else.
+    is_run: AtomicBool,
     clock: HostClock,
     account: AccountId,
     symbols: HashMap<String, SymbolId>,
@@ -224,8 +230,29 @@ impl Orders {
         self.handle.glance(|session| !session.waiting.is_empty() || !matches!(session.hear(), Ok(0)))
     }
 
+    /// Has a run hear what is said, until this is dropped.
+    pub fn begin_run(&self, py: Python<'_>) -> PyResult<Run<'_>> {
+        if self.is_run.swap(true, Ordering::Acquire) { Err(self.heard_by_run(py)) } else { Ok(Run(self)) }
+    }
+
+    /// Refuses to hear what a run is to be told.
+    fn check_run(&self, py: Python<'_>) -> PyResult<()> {
+        if self.is_run.load(Ordering::Relaxed) { Err(self.heard_by_run(py)) } else { Ok(()) }
+    }
+
+    #[cold]
+    fn heard_by_run(&self, py: Python<'_>) -> PyErr {
+        let sentence = "a run uses this session, and its strategy is told what the OMS says; others may send by it";
+        Error::InUse.raise(py, sentence)
+    }
+
+    /// True while requests can be sent.
+    pub fn is_connected(&self, py: Python<'_>) -> PyResult<bool> {
+        self.handle.with(py, |session| session.client.is_connected())
+    }
+
     /// Waits until an event waits to be handed over, or the time is over, which has no end if there is none.
-    fn wait_within(&self, py: Python<'_>, timeout: Option<Duration>) -> PyResult<bool> {
+    pub fn wait_within(&self, py: Python<'_>, timeout: Option<Duration>) -> PyResult<bool> {
         let waited = self.handle.wait_within(py, self.clock, timeout, Session::look_out)?;
         waited.map_err(|e| session_ended(py, &e))
     }
@@ -242,7 +269,7 @@ impl Orders {
         &self,
         py: Python<'_>,
         symbol: GivenSymbol<'_>,
-        side: u8,
+        side: &Bound<'_, PyAny>,
         price: Option<Units>,
         quantity: Units,
         order_type: &str,
@@ -250,7 +277,7 @@ impl Orders {
         cause: Option<&Bound<'_, PyAny>>,
         id: Option<u64>,
     ) -> PyResult<u64> {
-        let side = Side::from_code(side)
+        let side = (side.extract().ok().and_then(Side::from_code))
             .ok_or_else(|| PyValueError::new_err(format!("{side} is no side; give tickpath.BUY or SELL")))?;
         let order_type = by_name("order_type", order_type, OrderType::ALL, order_type_word)?;
         let time_in_force = by_name("time_in_force", time_in_force, TimeInForce::ALL, time_in_force_word)?;
@@ -314,6 +341,7 @@ impl Orders {
 
     /// The next event, as soon as there is one.
     fn __next__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        self.check_run(py)?;
         loop {
             if let Some(event) = self.take(py, 1)?.pop() {
                 return Ok(event);
@@ -325,12 +353,14 @@ impl Orders {
     /// Up to `max` events that are there; never waits.
     #[pyo3(signature = (max = 64))]
     fn poll<'py>(&self, py: Python<'py>, max: usize) -> PyResult<Bound<'py, PyList>> {
+        self.check_run(py)?;
         PyList::new(py, self.take(py, max.min(MOST))?)
     }
 
     /// Waits until there is something, or `timeout` seconds are over; True if there is.
     #[pyo3(signature = (timeout = None))]
     fn wait(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<bool> {
+        self.check_run(py)?;
         self.wait_within(py, timeout_of(timeout)?)
     }
 
@@ -343,7 +373,7 @@ impl Orders {
     /// True while requests can be sent.
     #[getter]
     fn connected(&self, py: Python<'_>) -> PyResult<bool> {
-        self.handle.with(py, |session| session.client.is_connected())
+        self.is_connected(py)
     }
 
     /// After so many seconds without a poll the OMS takes it for gone.
@@ -364,6 +394,15 @@ impl Orders {
     #[pyo3(signature = (*_raised))]
     fn __exit__(&self, py: Python<'_>, _raised: &Bound<'_, PyAny>) {
         self.handle.close(py);
+    }
+}
+
+/// The one run that hears a session.
+pub struct Run<'a>(&'a Orders);
+
+impl Drop for Run<'_> {
+    fn drop(&mut self) {
+        self.0.is_run.store(false, Ordering::Release);
     }
 }
 
@@ -394,10 +433,10 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Units {
     fn extract(given: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
         given.extract::<i64>().map(Self).map_err(|e| {
             if e.is_instance_of::<PyOverflowError>(given.py()) {
-                return e;
+                return PyOverflowError::new_err(format!("{} is no price or quantity; those have 64 bits", &*given));
             }
             PyTypeError::new_err(
-                "it is a whole number of 10⁻⁸: tickpath.units('61800.25') makes one of a Decimal or text",
+                "a price or a quantity is a whole number of 10⁻⁸: tickpath.units('61800.25') makes one of a Decimal or text",
             )
         })
     }

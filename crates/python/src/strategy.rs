@@ -11,14 +11,16 @@
 
 use std::time::Duration;
 
+use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::types::PyString;
 
 use crate::error::Error;
 use crate::event::{TopOfBook, Trade};
 use crate::orders::Orders;
 use crate::report::Report;
-use crate::topic::Subscriber;
+use crate::topic::{Subscriber, timeout_of};
 
 /// A report does not wake who sleeps for ticks: so late it is heard where nothing else comes.
 const LOOK: Duration = Duration::from_millis(1);
@@ -26,7 +28,8 @@ const LOOK: Duration = Duration::from_millis(1);
 /// How much the OMS may say between two ticks.
 const MOST_HEARD: usize = 64;
 
-/// Trades until the strategy gives `stop`, which is True, or to the end of a recording.
+/// Trades until the strategy gives `stop`, or to the end of a recording, and until no report has come for `linger` seconds
+/// then.
 #[pyfunction]
 pub fn trade(
     strategy: &Bound<'_, PyAny>,
@@ -35,44 +38,21 @@ pub fn trade(
     orders: &Bound<'_, Orders>,
     sleeps: bool,
     is_recording: bool,
-) -> PyResult<bool> {
-    let py = strategy.py();
+    linger: f64,
+) -> PyResult<()> {
+    let (py, linger) = (strategy.py(), timeout_of(Some(linger))?);
     let (told, ticks, session) = (Told { strategy, stop, orders }, ticks.get(), orders.get());
-    let mut has_come = false;
-    loop {
-        // Asked first: what somebody published before he was gone is there.
-        let is_over = is_recording && ticks.is_left(py)?;
-        let mut next = ticks.next_event(py)?;
-        while let Some(event) = next {
-            has_come = true;
-            if told.tick(event)? || told.hear()? {
-                return Ok(true);
-            }
-            next = ticks.next_event(py)?;
-        }
+    let _run = session.begin_run(py)?;
+    if told.trades(py, ticks, sleeps, is_recording)? {
+        return Ok(());
+    }
+    // What the last orders came to; while the OMS is away, that is still to come.
+    while session.wait_within(py, linger)? || !session.is_connected(py)? {
         if told.hear()? {
-            return Ok(true);
-        }
-        // A subscriber knows its topic once it has looked for it.
-        if is_over && ticks.is_left(py)? {
-            let nothing = "nothing is recorded there; check the folder in the URL, and the topic in it";
-            return if has_come { Ok(false) } else { Err(Error::Receive.raise(py, nothing)) };
-        }
-        if sleeps {
-            ticks.wait_within(py, Some(LOOK))?;
-        } else if let Some(event) = ticks.spin(py, is_recording, || session.has_news())? {
-            has_come = true;
-            if told.tick(event)? || told.hear()? {
-                return Ok(true);
-            }
+            break;
         }
     }
-}
-
-/// Tells the strategy what the OMS has said; True if it gives `stop`.
-#[pyfunction]
-pub fn hear(strategy: &Bound<'_, PyAny>, stop: &Bound<'_, PyAny>, orders: &Bound<'_, Orders>) -> PyResult<bool> {
-    Told { strategy, stop, orders }.hear()
+    Ok(())
 }
 
 /// A strategy that is told.
@@ -84,6 +64,41 @@ struct Told<'a, 'py> {
 }
 
 impl<'py> Told<'_, 'py> {
+    /// True if it gives `stop`, False at the end of a recording.
+    fn trades(&self, py: Python<'_>, ticks: &Subscriber, sleeps: bool, is_recording: bool) -> PyResult<bool> {
+        let session = self.orders.get();
+        let mut has_come = false;
+        loop {
+            // Asked first: what somebody published before he was gone is there.
+            let is_over = is_recording && ticks.is_left(py)?;
+            let mut next = ticks.next_event(py)?;
+            while let Some(event) = next {
+                has_come = true;
+                if self.tick(event)? || self.hear()? {
+                    return Ok(true);
+                }
+                next = ticks.next_event(py)?;
+            }
+            if self.hear()? {
+                return Ok(true);
+            }
+            // A subscriber knows its topic once it has looked for it.
+            if is_over && ticks.is_left(py)? {
+                let nothing =
+                    "nothing is recorded there; give the folder of recordings in the URL, and the topic apart";
+                return if has_come { Ok(false) } else { Err(Error::Receive.raise(py, nothing)) };
+            }
+            if sleeps {
+                ticks.wait_within(py, Some(LOOK))?;
+            } else if let Some(event) = ticks.spin(py, is_recording, || session.has_news())? {
+                has_come = true;
+                if self.tick(event)? || self.hear()? {
+                    return Ok(true);
+                }
+            }
+        }
+    }
+
     /// Tells what has come by the topic.
     fn tick(&self, event: Py<PyAny>) -> PyResult<bool> {
         let py = self.strategy.py();
@@ -106,7 +121,12 @@ impl<'py> Told<'_, 'py> {
         Ok(false)
     }
 
-    fn tell(&self, method: &Bound<'py, pyo3::types::PyString>, event: Bound<'py, PyAny>) -> PyResult<bool> {
-        Ok(self.strategy.call_method1(method, (event, self.orders))?.is(self.stop))
+    fn tell(&self, method: &Bound<'py, PyString>, event: Bound<'py, PyAny>) -> PyResult<bool> {
+        let given = self.strategy.call_method1(method, (event, self.orders))?;
+        if given.is_none() || given.is(self.stop) {
+            return Ok(!given.is_none());
+        }
+        let sentence = format!("{method} gave {}; give tickpath.STOP to end the run, else nothing", given.repr()?);
+        Err(PyTypeError::new_err(sentence))
     }
 }
