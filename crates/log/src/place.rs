@@ -26,7 +26,7 @@ pub enum PlaceError {
     )]
     Name(String),
     /// Not an absolute path.
-    #[error("'{0}' is no absolute path; write it from the root on, as in file:///var/lib/tickpath")]
+    #[error("'{0}' is no absolute path; write file:///PATH, from the root on")]
     Path(String),
     /// Neither scheme.
     #[error("'{0}' is neither shm://NAME nor file:///PATH")]
