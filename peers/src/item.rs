@@ -75,7 +75,7 @@ pub fn put_stamp(message: &mut [u8], stamp: u64) {
 #[inline(always)]
 pub fn event(payload: &[u8]) -> Event<'_> {
     let stamp = u64::from_le_bytes(payload[STAMP].try_into().expect("eight bytes"));
-    Event::Message(Message { sequence: None, stamp, kind: KIND, payload })
+    Event::Message(Message { sequence: None, stamp, kind: KIND, payload, origin: None })
 }
 
 #[cfg(test)]

@@ -133,6 +133,9 @@ impl Connection for Place {
             keeps_without_puller: false,
             sees_death: false,
             counts_waiting: false,
+            exact_resend: false,
+            counts_deliveries: false,
+            gives_back: false,
             max_payload: 0,
         }
     }

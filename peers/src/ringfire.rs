@@ -120,6 +120,9 @@ struct Inlet<const N: usize> {
 }
 
 impl<const N: usize> Subscriber for Inlet<N> {
+    // A peer's messages are measured, and not carried on.
+    fn carry_on(&mut self) {}
+
     fn poll(&mut self, limit: usize, handler: &mut dyn FnMut(Event<'_>)) -> Result<usize, ReceiveError> {
         if limit == 1 {
             let item = match self.ring.recv_status() {
@@ -178,12 +181,15 @@ struct ArenaInlet {
 }
 
 impl Subscriber for ArenaInlet {
+    // A peer's messages are measured, and not carried on.
+    fn carry_on(&mut self) {}
+
     fn poll(&mut self, limit: usize, handler: &mut dyn FnMut(Event<'_>)) -> Result<usize, ReceiveError> {
         for found in 0..limit {
             // In place. What is overwritten meanwhile is handed over torn, and a later one behind it; the numbers show
             // it, and the run is not valid.
             let viewed = self.ring.view(|&stamp, payload| {
-                handler(Event::Message(Message { sequence: None, stamp, kind: KIND, payload }));
+                handler(Event::Message(Message { sequence: None, stamp, kind: KIND, payload, origin: None }));
             });
             if viewed.map_err(|e| ReceiveError::Other(failed(e)))?.is_none() {
                 return Ok(found);

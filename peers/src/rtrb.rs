@@ -66,7 +66,7 @@ impl<T: Item> Publisher for Outlet<T> {
 
     fn publish_batch(&mut self, stamp: u64, _kind: u8, payloads: &[&[u8]]) -> Result<(), BatchError> {
         let Ok(chunk) = self.0.write_chunk_uninit(payloads.len()) else {
-            return Err(BatchError { done: 0, error: PublishError::Full });
+            return Err(BatchError::at(0, PublishError::Full));
         };
         chunk.fill_from_iter(payloads.iter().map(|payload| T::of(stamp, payload)));
         Ok(())
@@ -81,6 +81,9 @@ impl<T: Item> Publisher for Outlet<T> {
 struct Inlet<T>(Consumer<T>);
 
 impl<T: Item> Subscriber for Inlet<T> {
+    // A peer's messages are measured, and not carried on.
+    fn carry_on(&mut self) {}
+
     fn poll(&mut self, limit: usize, handler: &mut dyn FnMut(Event<'_>)) -> Result<usize, ReceiveError> {
         // One alone is there or not; of more the ring is asked how many there are.
         let found = if limit == 1 { 1 } else { self.0.slots().min(limit) };
