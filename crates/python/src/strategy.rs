@@ -67,11 +67,13 @@ impl<'py> Told<'_, 'py> {
     /// True if it gives `stop`, False at the end of a recording.
     fn trades(&self, py: Python<'_>, ticks: &Subscriber, sleeps: bool, is_recording: bool) -> PyResult<bool> {
         let session = self.orders.get();
-        let mut has_come = false;
+        let (mut has_come, mut next) = (false, None);
         loop {
             // Asked first: what somebody published before he was gone is there.
             let is_over = is_recording && ticks.is_left(py)?;
-            let mut next = ticks.next_event(py)?;
+            if next.is_none() {
+                next = ticks.next_event(py)?;
+            }
             while let Some(event) = next {
                 has_come = true;
                 if self.tick(event)? || self.hear()? {
@@ -88,14 +90,12 @@ impl<'py> Told<'_, 'py> {
                     "nothing is recorded there; give the folder of recordings in the URL, and the topic apart";
                 return if has_come { Ok(false) } else { Err(Error::Receive.raise(py, nothing)) };
             }
-            if sleeps {
+            next = if sleeps {
                 ticks.wait_within(py, Some(LOOK))?;
-            } else if let Some(event) = ticks.spin(py, is_recording, || session.has_news())? {
-                has_come = true;
-                if self.tick(event)? || self.hear()? {
-                    return Ok(true);
-                }
-            }
+                None
+            } else {
+                ticks.spin(py, is_recording, || session.has_news())?
+            };
         }
     }
 
