@@ -48,9 +48,8 @@ pub(crate) struct Arrived {
 
 impl Entry {
     pub fn new(config: Config, clock: HostClock) -> Result<Self, ClientError> {
-        let mut client = [0; 4];
-        getrandom::fill(&mut client).expect("the operating system has random bytes for everybody");
-        Ok(Self { address: config.url.parse()?, config, clock, client: u32::from_ne_bytes(client).max(1) })
+        let client = getrandom::u32().expect("the operating system has random bytes for everybody").max(1);
+        Ok(Self { address: config.url.parse()?, config, clock, client })
     }
 
     /// Connects and logs on, within the configured time.
