@@ -159,6 +159,13 @@ fn notice_fields(notice: &Notice) -> (&'static str, Vec<(&'static str, Value)>) 
             ("error", vec![("line", json!(line.to_string())), ("orders", json!(orders))])
         }
         Notice::DiskFailed(why) => ("error", vec![("why", json!(why))]),
+        Notice::Silent { venue, order } => {
+            ("error", vec![("venue", json!(venue.0)), ("order", json!(crate::orders::id(*order)))])
+        }
+        Notice::RefusedOpen { venue, order, reason } => (
+            "error",
+            vec![("venue", json!(venue.0)), ("order", json!(crate::orders::id(*order))), ("reason", json!(reason))],
+        ),
         Notice::NotArchived(why) | Notice::SnapshotFailed(why) | Notice::HistoryLost(why) => {
             ("warning", vec![("why", json!(why))])
         }

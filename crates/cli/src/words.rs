@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use anyhow::bail;
 use clap::{Args, Subcommand};
 use tickpath_client::{Client, Event, Since};
-use tickpath_clock::{Clock, HostClock, utc_ns};
+use tickpath_clock::{Clock, HostClock, utc_day, utc_ns};
 use tickpath_market::{
     AccountId, ClientOrderId, ExecId, ExecutionReport, OrdStatus, OrderId, OrderType, Price, Quantity, Side,
     TimeInForce, VenueOrderId,
@@ -450,6 +450,5 @@ fn day(text: &str) -> Result<u32, String> {
 
 /// Today in UTC, as 20261122.
 fn today() -> u32 {
-    let text = tickpath_result::rfc3339(utc_ns());
-    text.bytes().filter(u8::is_ascii_digit).take(8).fold(0, |day, digit| day * 10 + u32::from(digit - b'0'))
+    utc_day(utc_ns())
 }

@@ -1,18 +1,23 @@
 //! Requests that name no change of one order: how an order stands, and the cancel of all.
 
 use tickpath_market::{
-    ExecType, ExecutionReport, MassCancel, MassCancelType, OrdStatus, OrderId, StatusRequest, SymbolId,
+    ExecId, ExecType, ExecutionReport, MassCancel, MassCancelType, OrdStatus, OrderId, Quantity, StatusRequest, SymbolId,
 };
 
+use crate::fills::Fill;
 use crate::known::{Ended, Known, Place};
 use crate::report::{self, Scribe};
 use crate::{Reject, Venue};
 
 impl Venue {
-    /// Says how an order stands or ended. Changes nothing.
-    pub(crate) fn status(&self, stamp: u64, status: &StatusRequest, reports: &mut Vec<ExecutionReport>) {
+    /// Reports how an order stands or ended, behind its fills where the request asks for them. Changes nothing.
+    pub(crate) fn status(&mut self, stamp: u64, status: &StatusRequest, reports: &mut Vec<ExecutionReport>) {
         let id = OrderId(status.original.0);
         let stands = self.stands(stamp, id).unwrap_or_else(|| self.stranger(stamp, id, status));
+        if status.fills != 0 {
+            let total = Quantity(stands.cumulative_quantity.0.saturating_add(stands.leaves_quantity.0));
+            reports.extend(self.fills.of(id).map(|(exec_id, fill)| retold(&stands, total, exec_id, &fill)));
+        }
         reports.push(ExecutionReport {
             client_order_id: status.client_order_id,
             exec_type: ExecType::OrderStatus.code(),
@@ -75,5 +80,23 @@ impl Venue {
             status: status.code(),
             ..ExecutionReport::default()
         }
+    }
+}
+
+/// A fill as it was reported, of an order that stands like this.
+fn retold(stands: &ExecutionReport, total: Quantity, exec_id: ExecId, fill: &Fill) -> ExecutionReport {
+    let leaves = Quantity((total.0 - fill.cumulative.0).max(0));
+    let status = if leaves == Quantity::ZERO { OrdStatus::Filled } else { OrdStatus::PartiallyFilled };
+    ExecutionReport {
+        exec_id,
+        venue_sequence: fill.sequence,
+        last_price: fill.price,
+        last_quantity: fill.quantity,
+        cumulative_quantity: fill.cumulative,
+        leaves_quantity: leaves,
+        exec_type: ExecType::Trade.code(),
+        status: status.code(),
+        reason: 0,
+        ..*stands
     }
 }

@@ -28,7 +28,8 @@
 //!   queue, and may trade at once: `Replaced`, then its trades. A total at or below what is filled is cut to what is
 //!   filled: `Replaced`, with the status `Filled` and nothing left. The order id stays that of the `NewOrder`.
 //! * **Status.** `OrderStatus` is the order as it stands, or as it ended today, with the count of its events so far; it
-//!   is no event itself. For an id that never was here the status is `Rejected`, for an order that was done on an earlier
+//!   is no event itself. Where the request asks for `fills`, each fill of the order comes first, as it was reported, unless
+//!   it was taken back or corrected since. For an id that never was here the status is `Rejected`, for an order that was done on an earlier
 //!   day it is `Unknown`; both have a [`Reject`] and nothing else but what the request named.
 //! * **Mass cancel.** What rests of the account (and symbol) is `Canceled`, the oldest order first, each with the id of
 //!   the request. Where nothing rests nothing is said. An unknown type is a `CancelRejected` of order zero.
@@ -80,7 +81,7 @@
 //! # Memory
 //!
 //! A resting order takes 64 bytes, and as every order of the day 48 in the table of known orders, which doubles its
-//! blocks of 64 ids as they fill. A fill takes 24 until the day ends. An order of an earlier day leaves one bit in the
+//! blocks of 64 ids as they fill. A fill takes 40 until the day ends. An order of an earlier day leaves one bit in the
 //! set of used ids, and a journal is as long as all its days.
 
 mod ask;

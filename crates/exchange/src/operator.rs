@@ -88,7 +88,7 @@ impl Venue {
                 ended.events += 1;
             }
         }
-        *self.fills.get(exec_id)? = Fill { quantity: after, ..fill };
+        *self.fills.get(exec_id)? = Fill { quantity: after, sequence: 0, ..fill };
         let exec_type = if after == Quantity::ZERO { ExecType::TradeCancel } else { ExecType::TradeCorrect };
         reports.extend(self.stands(stamp, fill.order).map(|stands| ExecutionReport {
             exec_id,

@@ -5,7 +5,7 @@ use tickpath_market::{
     VenueId,
 };
 
-use crate::fills::Fills;
+use crate::fills::{Fill, Fills};
 use crate::known::Ended;
 use crate::{Order, Reject};
 
@@ -31,8 +31,9 @@ impl Scribe<'_> {
         if order.is_quote() {
             return;
         }
+        let (sequence, cumulative) = (order.events + 1, order.filled);
         let report = ExecutionReport {
-            exec_id: self.fills.push(order.id, price, quantity),
+            exec_id: self.fills.push(Fill { order: order.id, price, quantity, sequence, cumulative }),
             last_price: price,
             last_quantity: quantity,
             ..self.event(order, request, ExecType::Trade)

@@ -314,8 +314,11 @@ pub struct StatusRequest {
     pub symbol: SymbolId,
     /// For whom.
     pub account: AccountId,
+    /// 1 to have the order's fills reported once more in front of the answer; zero otherwise. Only a venue that is told to
+    /// by its OMS need do so.
+    pub fills: u8,
     /// Zero.
-    pub reserved: [u8; 8],
+    pub reserved: [u8; 7],
 }
 
 /// Asks to cancel all orders of the sender's session and account. An OMS answers for each; venues get a cancel for each.

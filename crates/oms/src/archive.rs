@@ -48,10 +48,11 @@ pub(crate) struct Archive {
     firsts: Vec<u64>,
 }
 
-/// The last log of an archive, where no log has begun behind it.
+/// The newest log in an archive.
 pub(crate) struct Ended {
+    /// Id of the journal that it belongs to.
     pub journal: u64,
-    /// The number of the next record.
+    /// Sequence number of the record behind its last one.
     pub next: u64,
 }
 
@@ -89,17 +90,13 @@ impl Archive {
         self.firsts.iter().copied().rfind(|&first| first < sequence)
     }
 
-    /// How the last log ended, if the journal's own is not there.
+    /// Returns the end of the newest archived log; none where the archive is empty.
     pub fn last_ended(&self) -> Result<Option<Ended>, OmsError> {
-        match self.firsts.last() {
-            Some(&first) if !self.journal.exists() => {
-                let place = log(&self.journal, first);
-                let journal = read_start(&place)?.ok_or(OmsError::NoJournal)?.journal;
-                let end = Reader::open(&place, From::Now, Registration::Unregistered)?;
-                Ok(Some(Ended { journal, next: end.sequence() }))
-            }
-            _ => Ok(None),
-        }
+        let Some(&first) = self.firsts.last() else { return Ok(None) };
+        let place = log(&self.journal, first);
+        let journal = read_start(&place)?.ok_or(OmsError::NoJournal)?.journal;
+        let end = Reader::open(&place, From::Now, Registration::Unregistered)?;
+        Ok(Some(Ended { journal, next: end.sequence() }))
     }
 
     /// Whether the journal's own log reaches back to this number.

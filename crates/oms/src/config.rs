@@ -8,6 +8,7 @@ use tickpath_log::Config as LogConfig;
 use tickpath_market::{AccountId, Notional, Quantity};
 use tickpath_orders::{AccountLimits, FirmLimits, Instrument, RejectRule, SymbolLimits, VenueRules};
 
+use crate::answers::VenueWatch;
 use crate::commit::AckLevel;
 use crate::lanes::LanesConfig;
 
@@ -61,6 +62,8 @@ pub struct Desk {
     pub sessions: Vec<SessionConfig>,
     /// What is done after which code of a venue.
     pub rejects: Vec<RejectRule>,
+    /// What is expected of each venue. A venue without an entry may take any time to answer.
+    pub watch: Vec<VenueWatch>,
 }
 
 /// A session's rights.

@@ -36,6 +36,7 @@ impl<C: Clock> Sequencer<C> {
             self.take(self.clock.ticks(), change)?;
             self.definitions.note(change);
         }
+        self.answers.expect(&desk.watch);
         if let Some(lines) = &self.line_shared {
             lines.validity.set(&desk.accounts, self.clock.calibration());
         }

@@ -6,14 +6,16 @@
 
 use std::hash::{BuildHasher, RandomState};
 use std::hint::black_box;
+use std::io;
 
 use tickpath_clock::Calibration;
-use tickpath_log::{Config, Cut, Tail, Writer};
+use tickpath_log::{Config, Cut, Place, Tail, Writer};
 use tickpath_orders::{CORE_VERSION, Digest, Input, Lane, RECORD_BYTES, RecordKind, Rolled, Start, Stop};
 use zerocopy::IntoBytes;
 
 use crate::OmsError;
-use crate::archive::{self, Archive};
+use crate::archive::{self, Archive, Ended, read_start};
+use crate::ballast::Ballast;
 use crate::recover::End;
 
 pub use crate::archive::logs;
@@ -39,16 +41,26 @@ pub struct Journal {
 struct Aligned([u8; RECORD_BYTES]);
 
 impl Journal {
-    /// Opens the journal, or begins one with this id.
+    /// Opens the journal, or begins one with this id. Behind an archive the journal keeps its id and its numbers, wherever
+    /// a kill has ended a roll.
     pub fn open(config: &Config, calibration: &Calibration, id: u64) -> Result<Self, OmsError> {
+        Ballast::clear(config.place.dir());
         let mut empty = Config { reserve_bytes: 0, ..config.clone() };
         let last = Archive::of(&config.place)?.last_ended()?;
-        if let Some(ended) = &last {
-            // Killed in the middle of a roll: the log is gone from here, and the next one is not there yet.
+        if let Some(ended) = last.as_ref().filter(|_| !config.place.exists()) {
             empty.first_sequence = ended.next;
         }
-        let log = Writer::open(&empty, calibration)?;
-        let id = last.map_or(id, |ended| ended.journal);
+        let mut log = Writer::open(&empty, calibration)?;
+        let follows = last.filter(|ended| ended.next == log.first_sequence());
+        if let Some(ended) = &follows
+            && is_misnamed(&log, ended)?
+        {
+            drop(log);
+            remove_files(&config.place)?;
+            empty.first_sequence = ended.next;
+            log = Writer::open(&empty, calibration)?;
+        }
+        let id = follows.map_or(id, |ended| ended.journal);
         let (cut, record) = (log.cut(), Aligned([0; RECORD_BYTES]));
         let mut journal = Self { log, id, record, config: config.clone(), calibration: *calibration, inputs: 0, cut };
         if journal.log.is_new() {
@@ -71,9 +83,9 @@ impl Journal {
             End::Open => Ok(()),
             // It can wait for the end of another day.
             End::Day => {
-                self.roll(stamp).or_else(|e| if matches!(e, OmsError::NotArchived(_)) { Ok(()) } else { Err(e) })
+                self.roll(stamp, None).or_else(|e| if matches!(e, OmsError::NotArchived(_)) { Ok(()) } else { Err(e) })
             }
-            End::OfAnotherVersion => self.roll(stamp),
+            End::OfAnotherVersion => self.roll(stamp, None),
             End::Rolled => self.move_on(),
         }
     }
@@ -87,11 +99,12 @@ impl Journal {
         Ok(())
     }
 
-    /// Puts what is there into the archive and goes on in a new log, durable before and after. Where nothing can be moved
-    /// to, nothing has happened.
-    pub fn roll(&mut self, stamp: u64) -> Result<(), OmsError> {
+    /// Moves the log into the archive and goes on in a new one, durable before and after, with the disk space of the
+    /// ballast. Changes nothing where the archive takes nothing.
+    pub(crate) fn roll(&mut self, stamp: u64, ballast: Option<Ballast>) -> Result<(), OmsError> {
         archive::prepare(&self.config.place, self.log.first_sequence()).map_err(OmsError::NotArchived)?;
         self.sync()?;
+        drop(ballast);
         let rolled = Rolled { journal: self.id };
         self.log.publish(stamp, RecordKind::Rolled.code(), rolled.as_bytes()).map_err(OmsError::Journal)?;
         self.move_on()
@@ -179,8 +192,28 @@ impl Journal {
         self.cut
     }
 
+    /// How its logs are laid out.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
     pub(crate) fn log(&self) -> &Writer {
         &self.log
+    }
+}
+
+/// Whether a log holds nothing but a start record with the id of another journal. Versions up to 0.1.0 left such a log
+/// behind a kill in the middle of a roll.
+fn is_misnamed(log: &Writer, before: &Ended) -> Result<bool, OmsError> {
+    let holds_start_alone = log.sequence() == log.first_sequence() + 1;
+    Ok(holds_start_alone && read_start(log.place())?.is_some_and(|start| start.journal != before.journal))
+}
+
+/// Removes a log's own files; its folder stays where it holds others.
+fn remove_files(place: &Place) -> Result<(), OmsError> {
+    match place.remove() {
+        Err(e) if e.kind() != io::ErrorKind::DirectoryNotEmpty => Err(OmsError::Disk(e)),
+        _ => Ok(()),
     }
 }
 

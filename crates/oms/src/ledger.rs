@@ -42,6 +42,8 @@ pub struct Ledger {
     given_back: BTreeMap<u16, u64>,
     /// A day has ended since the log began.
     pub(crate) day_has_ended: bool,
+    /// The last day that ended by name, as 20261122; zero before the first.
+    pub(crate) last_day: u32,
     pub(crate) definitions: Definitions,
 }
 
@@ -52,7 +54,8 @@ impl Ledger {
         let mut put = |word: u64| bytes.extend_from_slice(&word.to_le_bytes());
         put(self.journal);
         put(self.control);
-        put(self.day_has_ended.into());
+        // In one word, so that snapshots of earlier versions, which hold 0 or 1, can be read.
+        put(u64::from(self.day_has_ended) | u64::from(self.last_day) << 1);
         for list in [&self.requests, &self.reports, &self.venue_requests, &self.venue_reports] {
             put(list.len() as u64);
             list.iter().for_each(|&next| put(next));
@@ -81,8 +84,9 @@ impl Ledger {
             bytes = rest;
             Some(u64::from_le_bytes(*word))
         };
-        let (journal, control, day_has_ended) = (word()?, word()?, word()? != 0);
-        let mut ledger = Self { journal, control, day_has_ended, ..Self::default() };
+        let (journal, control, day) = (word()?, word()?, word()?);
+        let (day_has_ended, last_day) = (day & 1 != 0, u32::try_from(day >> 1).ok()?);
+        let mut ledger = Self { journal, control, day_has_ended, last_day, ..Self::default() };
         let Self { requests, reports, venue_requests, venue_reports, .. } = &mut ledger;
         for list in [requests, reports, venue_requests, venue_reports] {
             *list = (0..word()?).map(|_| word()).collect::<Option<_>>()?;
@@ -146,7 +150,10 @@ impl Ledger {
                 let said = place_of(&mut self.venue_requests, returned.venue.0);
                 *said = said.saturating_sub(1);
             }
-            Input::DayEnd(_) => self.day_has_ended = true,
+            Input::DayEnd(end) => {
+                self.day_has_ended = true;
+                self.last_day = self.last_day.max(end.day);
+            }
             other => self.definitions.note(other),
         }
     }

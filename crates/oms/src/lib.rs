@@ -26,10 +26,13 @@
 //! Invariant: what waited is checked again before it leaves.
 
 pub mod agent;
+mod answers;
 mod archive;
+mod ballast;
 mod commit;
 mod config;
 pub mod copy;
+mod day;
 mod define;
 mod definitions;
 mod error;
@@ -56,8 +59,10 @@ mod triggers;
 mod words;
 
 pub use agent::Agent;
+pub use answers::VenueWatch;
 pub use commit::{AckLevel, CommitByHand};
 pub use config::{Config, Desk, Layout, ParseLayoutError, SessionConfig, SessionLimits};
+pub use day::CommandError;
 pub use error::OmsError;
 pub use lanes::{LaneKind, LanesConfig, SessionLanes, VenueLanes};
 pub use ledger::Ledger;

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::fmt;
 
-use tickpath_market::VenueId;
+use tickpath_market::{OrderId, VenueId};
 use tickpath_meter::NOTICES;
 
 use crate::lanes::LaneKind;
@@ -85,6 +85,22 @@ pub enum Notice {
     NotArchived(String),
     /// A snapshot could not be made. The journal is whole without it; a start takes longer.
     SnapshotFailed(String),
+    /// A venue has not answered a request in time: its order is in doubt.
+    Silent {
+        /// The venue.
+        venue: VenueId,
+        /// The order.
+        order: OrderId,
+    },
+    /// A venue has refused a cancel or a replace, for it does not work an order that is open here: the order is in doubt.
+    RefusedOpen {
+        /// The venue.
+        venue: VenueId,
+        /// The order.
+        order: OrderId,
+        /// The venue's reason.
+        reason: u16,
+    },
 }
 
 impl Notice {
@@ -106,6 +122,8 @@ impl Notice {
             Self::LineUp(_) => 12,
             Self::LineGivenUp { .. } => 13,
             Self::HistoryLost(_) => 14,
+            Self::Silent { .. } => 15,
+            Self::RefusedOpen { .. } => 16,
         }
     }
 }
@@ -149,6 +167,19 @@ impl fmt::Display for Notice {
             Self::VenueUp(venue) => write!(f, "venue {venue} is back"),
             Self::NotArchived(why) => f.write_str(why),
             Self::SnapshotFailed(why) => write!(f, "{why}; a start takes longer until there is one"),
+            Self::Silent { venue, order } => write!(
+                f,
+                "venue {venue} has not answered in time: order {}.{} is unknown, and its venue is asked",
+                order.epoch(),
+                order.sequence()
+            ),
+            Self::RefusedOpen { venue, order, reason } => write!(
+                f,
+                "venue {venue} says by reason {reason} that it does not work order {}.{}, which is open here: the order is \
+                 unknown, and its venue is asked",
+                order.epoch(),
+                order.sequence()
+            ),
             Self::DiskFailed(why) => write!(
                 f,
                 "the journal's disk has failed ({why}); new orders, and those that had not left, are denied, cancels pass, \

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use tickpath_log::{PublishError, Writer};
-use tickpath_market::{Kind, Request};
+use tickpath_market::{Kind, Request, StatusRequest};
 use tickpath_orders::Output;
 use zerocopy::IntoBytes;
 
@@ -71,6 +71,9 @@ impl Outbound {
     /// Publishes an output, with nothing in front of it.
     #[inline]
     pub fn publish(&mut self, stamp: u64, output: &Output) -> Result<(), PublishError> {
+        if let Output::Venue { request: Request::Status(question), .. } = output {
+            return self.ask(stamp, *question);
+        }
         match (&mut self.to, output) {
             (To::Lines(lines), Output::Venue { request, .. }) => lines.publish(stamp, request),
             (To::Lines(_), _) => Ok(()),
@@ -78,6 +81,16 @@ impl Outbound {
                 let (kind, bytes) = frame(output);
                 log.publish(stamp, kind, bytes).map(|_| ())
             }
+        }
+    }
+
+    /// Publishes a question after an order. Its venue is to report the order's fills as well: one of them may be lost.
+    #[cold]
+    fn ask(&mut self, stamp: u64, question: StatusRequest) -> Result<(), PublishError> {
+        let request = Request::Status(StatusRequest { fills: 1, ..question });
+        match &mut self.to {
+            To::Lines(lines) => lines.publish(stamp, &request),
+            To::Log(log) => log.publish(stamp, request.kind().code(), request.as_bytes()).map(|_| ()),
         }
     }
 

@@ -11,6 +11,7 @@ use tickpath_orders::{
 };
 
 use crate::OmsError;
+use crate::answers::Answers;
 use crate::commit::{AckLevel, Commit, CommitByHand};
 use crate::definitions::Definitions;
 use crate::history::{History, Marks};
@@ -79,6 +80,10 @@ pub struct Sequencer<C> {
     pub(crate) snapshots: Option<SnapshotMaker>,
     /// A snapshot is due at this record.
     pub(crate) next_snapshot: u64,
+    /// Orders without an answer of their venue.
+    pub(crate) answers: Answers,
+    /// The last day that ended by name, as 20261122; zero before the first.
+    pub(crate) last_day: u32,
 }
 
 /// The core's side of a front.
@@ -169,37 +174,12 @@ impl<C: Clock> Sequencer<C> {
         report: ExecutionReport,
     ) -> Result<(), OmsError> {
         let record = ReportRecord { report, source: venue, line: 0, lane_sequence: lane_sequence as u32 };
-        self.take(received, &Input::Report(record))
-    }
-
-    /// The day's log goes into the archive, and a snapshot is made of where it ended.
-    #[cold]
-    pub(crate) fn archive(&mut self) -> Result<(), OmsError> {
-        if self.disk_failed {
-            return Ok(());
-        }
-        match self.journal.roll(self.clock.ticks()) {
-            Err(e @ OmsError::NotArchived(_)) => {
-                self.notices.add(Notice::NotArchived(e.to_string()));
-                return Ok(());
-            }
-            Err(OmsError::Disk(e)) => return self.fail_disk(&e.to_string()).map(drop),
-            rolled => rolled?,
-        }
-        self.journal.reserve()?;
-        if let Some(commit) = &self.commit {
-            commit.move_on(self.journal.log()).map_err(OmsError::Disk)?;
-        }
-        self.let_held()?;
-        if let Some(history) = &mut self.history {
-            history.begin_day(self.journal.log().first_sequence())?;
-        }
-        self.ask_for_snapshot();
-        Ok(())
+        self.take(received, &Input::Report(record))?;
+        self.doubt_refused(venue, &report)
     }
 
     #[cold]
-    fn ask_for_snapshot(&mut self) {
+    pub(crate) fn ask_for_snapshot(&mut self) {
         if let Some(snapshots) = &self.snapshots {
             self.next_snapshot = snapshots.ask(self.journal.tail().sequence);
         }
@@ -323,7 +303,7 @@ impl<C: Clock> Sequencer<C> {
             if now.wrapping_sub(self.venues_seen) > self.clock.calibration().ticks_of_ns(VENUES_NS) {
                 self.venues_seen = now;
                 self.look_at_levels();
-                done += self.look_after_venues()?;
+                done += self.look_after_venues()? + self.look_for_answers()?;
             }
         }
         if self.core.keeps_waiting() {

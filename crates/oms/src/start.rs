@@ -12,6 +12,7 @@ use tickpath_orders::{
 };
 
 use crate::OmsError;
+use crate::answers::Answers;
 use crate::commit::{AckLevel, Commit};
 use crate::config::Config;
 use crate::define::raise;
@@ -77,6 +78,7 @@ impl<C: Clock> Sequencer<C> {
         }
         let sources = sequencer.take_lanes(config, &ledger, lanes, epoch, &calibration)?;
         sequencer.definitions = ledger.definitions.clone();
+        sequencer.last_day = ledger.last_day;
         if sequencer.journal_changes(&config.desk)? > 0 {
             sequencer.journal.sync()?;
         }
@@ -128,6 +130,8 @@ impl<C: Clock> Sequencer<C> {
             pages: None,
             snapshots: None,
             next_snapshot: u64::MAX,
+            answers: Answers::default(),
+            last_day: 0,
         }
     }
 

@@ -10,6 +10,8 @@ use tickpath_orders::{
 use zerocopy::FromBytes;
 
 use crate::OmsError;
+use crate::day::CommandError;
+use crate::notice::Notice;
 use crate::sequencer::Sequencer;
 
 /// What came of a word that was taken.
@@ -24,17 +26,26 @@ pub struct Taken {
 impl<C: Clock> Sequencer<C> {
     /// Takes a word that somebody waits for, as the journal's record of it, and tells what came of it. One that the core would
     /// not take is not journaled.
-    pub fn word(&mut self, received: u64, kind: u8, record: &[u8]) -> Result<Result<Taken, WordError>, OmsError> {
+    pub fn word(&mut self, received: u64, kind: u8, record: &[u8]) -> Result<Result<Taken, CommandError>, OmsError> {
         let Some(word) = read(kind, record, 0) else {
             self.refused += 1;
-            return Ok(Err(WordError::NoWord));
+            return Ok(Err(WordError::NoWord.into()));
         };
         if let Err(why) = self.core.judge(&word) {
+            return Ok(Err(why.into()));
+        }
+        if let Input::DayEnd(end) = &word
+            && let Err(why) = self.check_day(end)
+        {
             return Ok(Err(why));
         }
         let mut orders = self.core.concerned(&word);
         orders.sort_unstable_by_key(|order| order.id);
-        let Some(record) = self.take_word(received, &word)? else { return Ok(Err(WordError::NoWord)) };
+        let record = match self.take_word(received, &word)? {
+            Ok(Some(record)) => record,
+            Ok(None) => return Ok(Err(WordError::NoWord.into())),
+            Err(why) => return Ok(Err(why)),
+        };
         if let Input::EnterOrder(entered) = &word {
             orders = self.core.order_of(entered.session, entered.client_order_id).into_iter().collect();
         }
@@ -51,7 +62,12 @@ impl<C: Clock> Sequencer<C> {
     /// Takes a message of the operator's lane.
     pub fn control(&mut self, received: u64, message: &Message<'_>) -> Result<(), OmsError> {
         match read(message.kind, message.payload, (message.sequence as u32).wrapping_add(1)) {
-            Some(input) => self.take_word(received, &input).map(drop),
+            Some(input) => {
+                if let Err(why) = self.take_word(received, &input)? {
+                    self.notices.add(Notice::NotArchived(why.to_string()));
+                }
+                Ok(())
+            }
             None => {
                 self.refused += 1;
                 Ok(())
@@ -59,16 +75,31 @@ impl<C: Clock> Sequencer<C> {
         }
     }
 
-    /// Takes a word, and gives its record; none if the core has ignored it. The end of a day is the end of its log, too.
-    fn take_word(&mut self, received: u64, word: &Input) -> Result<Option<u64>, OmsError> {
+    /// Takes an admin command and returns its record; none if the core has ignored it. The end of a day is the end of its
+    /// log, and is refused where the disk lacks room for that.
+    fn take_word(&mut self, received: u64, word: &Input) -> Result<Result<Option<u64>, CommandError>, OmsError> {
+        let Input::DayEnd(end) = word else { return self.take_command(received, word).map(Ok) };
+        if self.disk_failed {
+            return self.take_command(received, word).map(Ok);
+        }
+        let ballast = match self.reserve_for_roll() {
+            Ok(ballast) => ballast,
+            Err(why) => return Ok(Err(why)),
+        };
+        ballast.free_reports();
+        self.doubt_unconfirmed()?;
+        let record = self.take_command(received, word)?;
+        self.last_day = self.last_day.max(end.day);
+        self.archive(Some(ballast))?;
+        Ok(Ok(record))
+    }
+
+    fn take_command(&mut self, received: u64, word: &Input) -> Result<Option<u64>, OmsError> {
         let ignored = self.core.counts().ignored;
         let record = self.apply(received, word)?;
-        // What comes of it may be ignored, too.
+        // Read before the outputs leave: an input that follows from them may be ignored.
         let is_taken = self.core.counts().ignored == ignored;
         self.let_out(record, received)?;
-        if let Input::DayEnd(_) = word {
-            self.archive()?;
-        }
         Ok(is_taken.then_some(record))
     }
 }

@@ -21,6 +21,7 @@
 //! | `reports.rs`    | what happens to a report, whatever the order in which reports come |
 //! | `operate.rs`    | what happens at starts, lines, doubts, and by operators            |
 //! | `words.rs`      | which words of an operator can be taken, and why one cannot        |
+//! | `unanswered.rs` | orders whose venue owes an answer                                  |
 //! | `enter.rs`      | orders and fills that an admin enters by hand                      |
 //! | `foreign.rs`    | reports of orders that are not known here                          |
 //! | `again.rs`      | what is tried again after its venue has refused it                 |
@@ -89,6 +90,7 @@ mod saved;
 mod snapshot;
 mod spare;
 mod state;
+mod unanswered;
 mod waiting;
 mod warm;
 mod words;
@@ -112,6 +114,7 @@ pub use self::record::{
 pub use self::reject::{GIVE_UP, OTHER_LINE, RETRY, RejectRule};
 pub use self::snapshot::SnapshotError;
 pub use self::spare::Page;
+pub use self::unanswered::Unanswered;
 pub use self::words::WordError;
 pub use tickpath_risk::{
     ALL_ACCOUNTS, AccountLimits, Denial, Ended, FirmLimits, Grant, Hours, Instrument, MAY_CANCEL, MAY_MASS_CANCEL,

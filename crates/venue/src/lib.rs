@@ -61,6 +61,11 @@ pub trait Line: Send {
     fn socket(&self) -> Option<BorrowedFd<'_>>;
 }
 
+/// `reason` of a refused cancel or replace: the venue knows no such order. A line maps its venue's own codes to this one.
+pub const UNKNOWN_ORDER: u16 = 7;
+/// `reason` of a refused cancel or replace: the order has ended at the venue. A line maps its venue's own codes to this one.
+pub const TOO_LATE: u16 = 8;
+
 /// Where both sides stood when the line was last there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Resume {

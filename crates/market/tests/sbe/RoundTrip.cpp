@@ -145,6 +145,8 @@ void copy(StatusRequest &from, StatusRequest &to) {
     to.cause(number("cause", from.cause()));
     to.symbol(number("symbol", from.symbol()));
     to.account(number("account", from.account()));
+    field("fills") << unsigned(from.fills());
+    to.fills(from.fills());
     reserved("reserved", from, to);
 }
 

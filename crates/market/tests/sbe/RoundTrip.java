@@ -155,6 +155,8 @@ public final class RoundTrip {
         to.cause(u64("cause", from.cause()));
         to.symbol(number("symbol", from.symbol()));
         to.account(number("account", from.account()));
+        said.append(" fills=").append(from.fills());
+        to.fills(from.fills());
         bytes("reserved", StatusRequestDecoder.reservedLength(), from::getReserved, to::putReserved);
         return to.encodedLength();
     }

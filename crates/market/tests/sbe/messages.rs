@@ -127,6 +127,7 @@ fn status_request(dice: &mut Dice) -> Sent {
         .number("cause", m.cause)
         .number("symbol", m.symbol)
         .number("account", m.account)
+        .number("fills", m.fills)
         .bytes("reserved", &m.reserved)
         .ends(m.as_bytes())
 }

@@ -72,7 +72,7 @@ impl<C: Clock> Sequencer<C> {
         if let Some(lines) = self.lines(line.venue) {
             lines.journaled(line, message.sequence + 1);
         }
-        Ok(())
+        self.doubt_refused(line.venue, &report)
     }
 
     #[cold]

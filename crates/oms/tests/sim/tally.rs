@@ -121,6 +121,8 @@ impl Tally {
             Notice::LineUp(_) => "told: a line is up",
             Notice::HistoryLost(_) => "told: there is no history",
             Notice::LineGivenUp { .. } => "told: a line is given up",
+            Notice::Silent { .. } => "told: a venue is silent",
+            Notice::RefusedOpen { .. } => "told: a venue does not work an open order",
         });
     }
 

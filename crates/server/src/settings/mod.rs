@@ -238,6 +238,7 @@ impl Settings {
             firm: self.firm,
             sessions: self.users.sessions(&self.sessions, &self.accounts),
             rejects: self.venues.iter().flat_map(|venue| venue.rejects.iter().copied()).collect(),
+            watch: self.venues.iter().map(|venue| venue.watch).collect(),
         }
     }
 

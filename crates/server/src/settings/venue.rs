@@ -3,6 +3,7 @@
 use std::fmt;
 
 use tickpath_market::VenueId;
+use tickpath_oms::VenueWatch;
 use tickpath_orders::{RejectRule, VenueRules};
 use tickpath_settings::Section;
 
@@ -12,6 +13,8 @@ use super::rejects;
 /// Venue numbers are below this.
 const VENUES: u16 = 1 << 12;
 const MS_NS: u64 = 1_000_000;
+/// Milliseconds within which a venue answers, unless its table says otherwise.
+const ANSWER_WITHIN_MS: u64 = 5_000;
 
 /// A venue.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,6 +23,8 @@ pub struct Venue {
     pub name: String,
     /// How it behaves.
     pub rules: VenueRules,
+    /// What is expected of its answers, and of the end of its day.
+    pub watch: VenueWatch,
     /// How it is reached; over shared memory if there are none.
     pub lines: Vec<LineSettings>,
     /// What is done with new orders that it refuses, by its code; of any other code they are over.
@@ -61,10 +66,17 @@ impl Venue {
             wrong("number", &number, "is another venue's already; give each its own");
         }
         let id = VenueId(number.unwrap_or(VENUES));
-        let (rules, lines) = (rules(venue, VenueRules::of(id)), lines::take(venue));
+        let (rules, watch, lines) = (rules(venue, VenueRules::of(id)), watch(venue, id), lines::take(venue));
         let rejects = rejects::take(venue, id, lines.len());
-        Self { name: name.unwrap_or_default(), rules, lines, rejects }
+        Self { name: name.unwrap_or_default(), rules, watch, lines, rejects }
     }
+}
+
+/// What is expected of a venue: an answer within five seconds, and a report of each order that its day ends.
+fn watch(venue: &mut Section<'_>, id: VenueId) -> VenueWatch {
+    let answer_within_ms = venue.number("answer_within_ms", 0..=86_400_000).unwrap_or(ANSWER_WITHIN_MS);
+    let expires_day_orders = venue.flag("expires_day_orders").unwrap_or(false);
+    VenueWatch { venue: id, answer_within_ns: answer_within_ms * MS_NS, expires_day_orders }
 }
 
 /// How a venue behaves; as usual where nothing is said.

@@ -1,0 +1,57 @@
+//! Disk space that is set aside before a day ends, so that no step of its roll can meet a full disk.
+//!
+//! ```text
+//!   DayEnd asked for ── reserve: reports, roll ── DayEnd journaled, its reports written ── roll: archive, next logs
+//!                                                 └ from here on the first part is free    └ from here on the second
+//! ```
+//! The space is two files without content in the journal's folder. A kill leaves them there; the next start removes them.
+
+use std::fs::{self, OpenOptions};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FallocateFlags, fallocate};
+
+/// Space for the reports of a day's end, and for the logs of the next day.
+const NAMES: [&str; 2] = ["ballast.reports", "ballast.roll"];
+
+/// Reserved disk space; freed when the value is dropped.
+#[derive(Debug)]
+pub(crate) struct Ballast {
+    reports: PathBuf,
+    roll: PathBuf,
+}
+
+impl Ballast {
+    /// Reserves so many bytes for either part on the disk of this folder. Reserves nothing if the disk lacks room for
+    /// one of them.
+    pub fn reserve(folder: &Path, reports: u64, roll: u64) -> io::Result<Self> {
+        let [reports_file, roll_file] = NAMES.map(|name| folder.join(name));
+        let ballast = Self { reports: reports_file, roll: roll_file };
+        for (path, bytes) in [(&ballast.reports, reports), (&ballast.roll, roll)] {
+            let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
+            fallocate(&file, FallocateFlags::empty(), 0, bytes)?;
+        }
+        Ok(ballast)
+    }
+
+    /// Frees the space of the reports.
+    pub fn free_reports(&self) {
+        let _ = fs::remove_file(&self.reports);
+    }
+
+    /// Removes what a kill has left in this folder.
+    pub fn clear(folder: &Path) {
+        for name in NAMES {
+            let _ = fs::remove_file(folder.join(name));
+        }
+    }
+}
+
+impl Drop for Ballast {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.reports);
+        let _ = fs::remove_file(&self.roll);
+    }
+}

@@ -1,0 +1,128 @@
+//! The end of a trading day: refused where it could not be finished, else journaled, and the day's logs are archived.
+//!
+//! ```text
+//!   DayEnd asked for
+//!     ├─ the day is over already, or has not begun, or its roll would find no room on the disk: refused, nothing changed
+//!     ├─ orders whose venue has not confirmed their end: Doubt (journaled), so that they outlive the day, and are asked for
+//!     ├─ DayEnd (journaled): the core expires what waits here, and what venues expire by their rules
+//!     └─ roll: the journal's log and the history's go into the archive, the next day's begin
+//! ```
+
+use tickpath_clock::{Clock, utc_day};
+use tickpath_market::{OrderId, VenueId};
+use tickpath_orders::{DayEnd, WordError};
+
+use crate::OmsError;
+use crate::ballast::Ballast;
+use crate::notice::Notice;
+use crate::sequencer::Sequencer;
+
+/// Bytes of a log beside its segments: header, cursors, folder entries.
+const LOG_OVERHEAD: u64 = 256 << 10;
+/// Bytes in the logs for each order that ends with the day.
+const ORDER_BYTES: u64 = 512;
+
+/// Why an admin command was refused. It has changed nothing.
+#[derive(Debug, thiserror::Error)]
+pub enum CommandError {
+    /// The core would not take it.
+    #[error(transparent)]
+    Core(#[from] WordError),
+    /// The day is over.
+    #[error("day {day} has ended already: the last day that ended is {last}; name a later one by --day")]
+    Ended {
+        /// The day, as 20261122.
+        day: u32,
+        /// The last day that ended.
+        last: u32,
+    },
+    /// The day lies ahead.
+    #[error("day {day} has not begun: it is {today} in UTC; name {today} or an earlier day by --day")]
+    Ahead {
+        /// The day, as 20261122.
+        day: u32,
+        /// The current day in UTC.
+        today: u32,
+    },
+    /// The disk lacks room for the roll.
+    #[error(
+        "the day has not ended: its roll needs {mebibytes} MiB free in {folder} ({reason}); trading goes on. Free that much and \
+         run the command again"
+    )]
+    NoRoom {
+        /// What the roll needs, in MiB.
+        mebibytes: u64,
+        /// The journal's folder.
+        folder: String,
+        /// What the system said.
+        reason: std::io::Error,
+    },
+}
+
+impl<C: Clock> Sequencer<C> {
+    /// Checks that a day may end as it is named; a day of zero has no name, and is not held against others.
+    pub(crate) fn check_day(&self, end: &DayEnd) -> Result<(), CommandError> {
+        let today = utc_day(self.clock.calibration().utc_ns_of(self.clock.ticks()));
+        match (end.day, self.last_day) {
+            (0, _) => Ok(()),
+            (day, last) if day <= last => Err(CommandError::Ended { day, last }),
+            (day, _) if day > today => Err(CommandError::Ahead { day, today }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Reserves the disk space that the end of the day needs.
+    pub(crate) fn reserve_for_roll(&self) -> Result<Ballast, CommandError> {
+        let config = self.journal.config();
+        let segment = config.segment_bytes as u64;
+        let reserved = config.reserve_bytes.next_multiple_of(segment);
+        let logs = 1 + u64::from(self.history.is_some());
+        // The last record of the old log may need a segment of its own.
+        let roll = logs * (2 * segment + reserved + LOG_OVERHEAD);
+        let open = self.core.live().count() as u64;
+        let reports = logs * (open * ORDER_BYTES).next_multiple_of(segment) + LOG_OVERHEAD;
+        let folder = config.place.dir();
+        Ballast::reserve(folder, reports, roll).map_err(|reason| CommandError::NoRoom {
+            mebibytes: (reports + roll).div_ceil(1 << 20),
+            folder: folder.display().to_string(),
+            reason,
+        })
+    }
+
+    /// Puts the day orders in doubt whose end their venue has not confirmed, and does not by its rules. Returns how many.
+    pub(crate) fn doubt_unconfirmed(&mut self) -> Result<usize, OmsError> {
+        let open: Vec<(OrderId, VenueId)> = self.core.unconfirmed_day_orders().collect();
+        let unconfirmed = open.iter().filter(|(_, venue)| !self.answers.expires_day_orders(*venue));
+        let unconfirmed: Vec<_> = unconfirmed.copied().collect();
+        for &(order, venue) in &unconfirmed {
+            self.doubt_order(venue, order.0)?;
+        }
+        Ok(unconfirmed.len())
+    }
+
+    /// Moves the day's logs into the archive, and has a snapshot made of where they ended.
+    #[cold]
+    pub(crate) fn archive(&mut self, ballast: Option<Ballast>) -> Result<(), OmsError> {
+        if self.disk_failed {
+            return Ok(());
+        }
+        match self.journal.roll(self.clock.ticks(), ballast) {
+            Err(e @ OmsError::NotArchived(_)) => {
+                self.notices.add(Notice::NotArchived(e.to_string()));
+                return Ok(());
+            }
+            Err(OmsError::Disk(e)) => return self.fail_disk(&e.to_string()).map(drop),
+            rolled => rolled?,
+        }
+        self.journal.reserve()?;
+        if let Some(commit) = &self.commit {
+            commit.move_on(self.journal.log()).map_err(OmsError::Disk)?;
+        }
+        self.let_held()?;
+        if let Some(history) = &mut self.history {
+            history.begin_day(self.journal.log().first_sequence())?;
+        }
+        self.ask_for_snapshot();
+        Ok(())
+    }
+}

@@ -1,0 +1,54 @@
+//! Orders whose venue owes an answer, for a shell that puts them in doubt once that takes too long.
+
+use tickpath_market::{OrderId, VenueId};
+
+use crate::core::Core;
+use crate::order::Order;
+use crate::state::Phase;
+
+/// An open order whose venue owes an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Unanswered {
+    /// The order.
+    pub order: OrderId,
+    /// Its venue.
+    pub venue: VenueId,
+    /// Id of the request without an answer at the venue; zero for an order in doubt, whose venue owes its status.
+    pub request: u64,
+}
+
+impl Core {
+    /// Looks at up to `most` open orders from slot `from` on, and returns the first whose venue owes an answer, with the
+    /// slot to go on from: zero behind the last open order.
+    pub fn next_unanswered(&self, mut from: u32, most: u32) -> (Option<Unanswered>, u32) {
+        for _ in 0..most {
+            let Some(slot) = self.live.next(from) else { return (None, 0) };
+            from = slot + 1;
+            let order = self.orders.get(slot);
+            if let Some(request) = self.owed(order) {
+                return (Some(Unanswered { order: OrderId(order.id), venue: VenueId(order.route), request }), from);
+            }
+        }
+        (None, from)
+    }
+
+    /// Day orders that their venue has, and whose end it has not reported.
+    pub fn unconfirmed_day_orders(&self) -> impl Iterator<Item = (OrderId, VenueId)> + '_ {
+        let orders = self.live_slots().map(|slot| self.orders.get(slot));
+        let at_venue = |order: &&Order| matches!(order.phase, Phase::Sent | Phase::Open);
+        let ends_today = |order: &&Order| order.time_in_force != tickpath_market::TimeInForce::GoodTillCancel;
+        orders.filter(at_venue).filter(ends_today).map(|order| (OrderId(order.id), VenueId(order.route)))
+    }
+
+    /// The id of the request that the order's venue has not answered, if there is one.
+    fn owed(&self, order: &Order) -> Option<u64> {
+        let asked = |ask: u32| self.ask(ask).filter(|ask| ask.waits == 0).map(|ask| ask.id);
+        match order.phase {
+            Phase::Lost | Phase::Unknown => Some(0),
+            Phase::Sent => Some(self.venues_name(order).0),
+            Phase::Open => asked(order.cancel).or_else(|| asked(order.replace)),
+            Phase::Armed | Phase::Queued => None,
+            Phase::Denied | Phase::Expired | Phase::Canceled | Phase::Rejected => None,
+        }
+    }
+}
