@@ -63,6 +63,14 @@ impl Bucket {
         }
     }
 
+    /// Takes tokens for a request that was let through and has turned out to be worth more than one. Tokens that are not
+    /// there are not owed: a session that has taken back all its orders can act again when the next token comes.
+    pub fn charge(&mut self, tokens: u32) {
+        if self.ticks_per_token != 0 {
+            self.tokens = self.tokens.saturating_sub(tokens);
+        }
+    }
+
     /// Gives a token back: nothing was there for it.
     #[inline(always)]
     pub fn give_back(&mut self) {
@@ -102,6 +110,20 @@ mod tests {
         let mut bucket = Bucket::new(Rate { per_second: 10, burst: 3 }, &Calibration::nanoseconds(), 5_000_000_000);
         let taken = (0..10).filter(|_| bucket.take(|| 5_000_000_001)).count();
         assert_eq!(taken, 3);
+    }
+
+    #[test]
+    fn a_request_that_is_worth_more_takes_the_tokens_of_later_ones_and_owes_none() {
+        let rate = Rate { per_second: 10, burst: 5 };
+        let mut bucket = Bucket::new(rate, &Calibration::nanoseconds(), 0);
+        assert!(bucket.take(|| 0));
+        bucket.charge(3);
+        assert_eq!([1, 2].map(|now| bucket.take(|| now)), [true, false], "one of five is left");
+        bucket.charge(1000);
+        assert_eq!([99_999_999, 100_000_000].map(|now| bucket.take(|| now)), [false, true], "nothing is owed");
+        let mut unlimited = Bucket::new(Rate::UNLIMITED, &Calibration::nanoseconds(), 0);
+        unlimited.charge(1000);
+        assert!(unlimited.take(|| panic!("no limit asks no clock")));
     }
 
     #[test]

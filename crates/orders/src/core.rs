@@ -12,6 +12,7 @@ use crate::foreign::{Foreign, Foreigners};
 use crate::index::{Index, tag};
 use crate::live::Live;
 use crate::names::Names;
+use crate::open::{LINKS, OpenOrders};
 use crate::order::{Arming, Ask, DeniedId, Fill, GAPPED, NONE, Order};
 use crate::own::OwnOrders;
 use crate::page::Pages;
@@ -26,7 +27,7 @@ use crate::{Digest, Input, Instrument, OrderView, Output, Outputs, PositionView}
 pub const CORE_VERSION: u32 = 6;
 
 /// Orders, and fills, in one page.
-pub(crate) const ORDERS: usize = 4096;
+pub(crate) const ORDERS: usize = LINKS;
 /// Cancels and replaces, and ids of denied requests, in one page.
 const ASKS: usize = 1024;
 /// In the index of client ids: the slot is that of a cancel or replace, or of a denied request, not of an order.
@@ -120,6 +121,7 @@ pub struct Core {
     pub(crate) by_client: Index,
     pub(crate) by_exec: Index,
     pub(crate) live: Live,
+    pub(crate) open: OpenOrders,
     pub(crate) desk: Desk,
     pub(crate) routes: Routes,
     pub(crate) positions: Positions,
@@ -184,6 +186,7 @@ impl Core {
             by_client: Index::with_expected(expected),
             by_exec: Index::with_expected(expected),
             live: Live::with_expected(expected),
+            open: OpenOrders::with_expected(expected),
             desk: Desk::default(),
             routes: Routes::default(),
             positions: Positions::new(),
@@ -245,11 +248,6 @@ impl Core {
     /// An instrument, if it is defined.
     pub fn instrument(&self, symbol: SymbolId) -> Option<&Instrument> {
         self.desk.instrument_of(symbol)
-    }
-
-    /// The orders that are open, in no order that means anything.
-    pub fn live(&self) -> impl Iterator<Item = OrderView> + '_ {
-        self.live_slots().map(|slot| self.orders.get(slot).view())
     }
 
     /// The position of an account in a symbol; flat if it never traded.
@@ -346,15 +344,6 @@ impl Core {
         tag(self.config.key, group, id)
     }
 
-    pub(crate) fn live_slots(&self) -> impl Iterator<Item = u32> + '_ {
-        let mut from = 0;
-        std::iter::from_fn(move || {
-            let slot = self.live.next(from)?;
-            from = slot + 1;
-            Some(slot)
-        })
-    }
-
     pub(crate) fn find_order(&self, id: u64) -> Option<u32> {
         self.by_id.find(self.tag(0, id), |slot| self.orders.get(slot).id == id)
     }
@@ -402,6 +391,8 @@ impl Core {
         self.by_client.insert(self.tag(order.session.into(), order.client), slot);
         *self.counts.stand(&order) += 1;
         self.live.set(slot, true);
+        self.open.push();
+        self.open.enter(slot, &order);
         self.positions.expose(order.position, order.side, 0, order.exposure(0));
         self.hold(None, Some((&order, 0, 0)));
         slot
@@ -427,7 +418,12 @@ impl Core {
         *self.counts.stand(order) -= 1;
         *self.counts.stand(next) += 1;
         if order.holds_as(next) {
+            let is_outstanding = next.cancel != NONE;
+            let has_changed = (order.cancel != NONE) != is_outstanding && next.is_open();
             *order = *next;
+            if has_changed {
+                self.open.note_cancel(slot, is_outstanding);
+            }
         } else {
             self.settle_holding(slot, next);
         }
@@ -441,9 +437,15 @@ impl Core {
             self.positions.expose(next.position, next.side.opposite(), before.recall(), next.recall());
         }
         self.hold(Some((&before, held, held_at)), Some((next, holds, holds_at)));
-        if before.is_open() != next.is_open() {
-            self.live.set(slot, next.is_open());
+        let is_outstanding = next.cancel != NONE;
+        match (before.is_open(), next.is_open()) {
+            (false, true) => self.open.enter(slot, next),
+            (true, false) => self.open.leave(slot),
+            // A fill leaves the order's link alone: it may be far away.
+            (true, true) if (before.cancel != NONE) != is_outstanding => self.open.note_cancel(slot, is_outstanding),
+            _ => return,
         }
+        self.live.set(slot, next.is_open());
     }
 
     /// Moves what the account has open from how the order stood to how it stands, each with the total and the price
@@ -485,8 +487,9 @@ impl Core {
             return;
         }
         self.own = OwnOrders::kept();
-        let open: Vec<u32> = self.live_slots().collect();
-        for slot in open {
+        let mut from = 0;
+        while let Some(slot) = self.live.next(from) {
+            from = slot + 1;
             let order = *self.orders.get(slot);
             let (quantity, price) = self.replacing(&order);
             if self.desk.keeps_apart(order.account) {

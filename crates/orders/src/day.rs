@@ -86,6 +86,7 @@ impl Core {
             fresh.hold(None, Some((&kept, quantity, price)));
         }
         fresh.count_own();
+        fresh.file_open();
         for place in 0..self.fills.len() {
             let fill = *self.fills.get(place);
             if let Some(&order) = moved.get(&fill.order) {

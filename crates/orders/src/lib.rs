@@ -40,6 +40,8 @@
 //! | `output.rs`     | what the core says                                                 |
 //! | `index.rs`      | linear hashing, from ids to slots                                  |
 //! | `live.rs`       | which orders are open                                              |
+//! | `open.rs`       | the open orders of a session, an account and a symbol              |
+//! | `listing.rs`    | the open orders as a list, in pages                                |
 //! | `page.rs`       | memory in pages                                                    |
 //! | `spare.rs`      | pages for the next orders, built on another thread                 |
 //! | `digest.rs`     | the fold over every output                                         |
@@ -71,8 +73,10 @@ mod digest;
 mod enter;
 mod foreign;
 mod index;
+mod listing;
 mod live;
 mod names;
+mod open;
 mod operate;
 mod order;
 mod output;
@@ -104,6 +108,7 @@ pub use self::control::{
 pub use self::core::{At, CORE_VERSION, Config, Core, Counts};
 pub use self::foreign::Foreign;
 pub use self::index::{Index, tag};
+pub use self::listing::OpenPage;
 pub use self::order::OrderView;
 pub use self::output::{Output, Outputs};
 pub use self::position::PositionView;

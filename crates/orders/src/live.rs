@@ -45,12 +45,18 @@ impl Live {
 
     /// The first slot at or behind this one.
     pub(crate) fn next(&self, from: u32) -> Option<u32> {
+        self.next_before(from, u32::MAX)
+    }
+
+    /// The first slot at or behind `from` that lies before `until`; nothing behind `until` is searched.
+    pub(crate) fn next_before(&self, from: u32, until: u32) -> Option<u32> {
+        let words = &self.words[..self.words.len().min((until as usize).div_ceil(64))];
         let mut word = from as usize / 64;
-        let mut bits = *self.words.get(word)? & (u64::MAX << (from % 64));
+        let mut bits = *words.get(word)? & (u64::MAX << (from % 64));
         while bits == 0 {
             word += 1;
-            bits = *self.words.get(word)?;
+            bits = *words.get(word)?;
         }
-        Some(word as u32 * 64 + bits.trailing_zeros())
+        Some(word as u32 * 64 + bits.trailing_zeros()).filter(|&slot| slot < until)
     }
 }

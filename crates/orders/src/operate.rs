@@ -10,13 +10,14 @@ use crate::control::{
 };
 use crate::core::{At, Core, Rate};
 use crate::desk::IDS;
+use crate::open::Meant;
 use crate::order::{ASTRAY, DOUBTED, GAPPED, NONE, Order, SOFT, WORDED};
 use crate::own::OwnOrders;
 use crate::requests::{Change, answer, denied, facts, may_change, told_as, undefined};
 use crate::route::VENUES;
 use crate::state::{Event, Phase, step};
 use crate::waiting::Waiting;
-use crate::words::is_in_scope;
+use crate::words::meant;
 use crate::{AccountLimits, Denial, Ended, Envelope, Input, Instrument, Output, Outputs, RecordKind, SymbolLimits};
 
 impl Core {
@@ -172,7 +173,7 @@ impl Core {
         }
         if is_taken && kill.on != 0 && kill.cancel != 0 {
             let Kill { scope, target, .. } = *kill;
-            self.cancel_all(at, None, out, |order| is_in_scope(order, scope, target));
+            self.cancel_all(at, None, out, meant(scope, target));
         }
         is_taken
     }
@@ -223,7 +224,7 @@ impl Core {
 
     fn login(&mut self, at: At, login: &Login, out: &mut Outputs) -> bool {
         if login.up == 0 && self.desk.rules(login.session).cancel_on_disconnect != 0 {
-            self.cancel_all(at, None, out, |order| order.session == login.session);
+            self.cancel_all(at, None, out, Meant::Session(login.session.into()));
         }
         true
     }

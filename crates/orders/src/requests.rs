@@ -13,6 +13,7 @@ use tickpath_risk::{Facts, Refusal, check};
 
 use crate::core::{At, Core};
 use crate::desk::Entry;
+use crate::open::Meant;
 use crate::order::{Ask, NONE, Order, SOFT};
 use crate::recent::{Like, RecentOrder};
 use crate::state::{Event, Phase, step};
@@ -189,7 +190,7 @@ impl Core {
     pub(crate) fn ask_cancel(&mut self, at: At, slot: u32, ask: u32, cause: u64, sent: u64, out: &mut Outputs) {
         let before = *self.orders.get(slot);
         if matches!(before.phase, Phase::Queued | Phase::Armed) {
-            self.orders.get_mut(slot).cancel = ask;
+            self.settle(slot, &Order { cancel: ask, ..before });
             return self.withdraw(slot, self.own_id(&before, ask), ExecType::Canceled, out);
         }
         let order = Order { cancel: ask, ..before };
@@ -391,35 +392,31 @@ impl Core {
             None => return Err(Denial::Malformed.into()),
         };
         let (session, client) = (envelope.session, all.client_order_id.0);
-        let is_meant = |order: &Order| {
-            order.session == session && order.account == all.account && (!by_symbol || order.symbol == all.symbol)
+        let meant = match by_symbol {
+            false => Meant::Account { session, account: all.account },
+            true => {
+                let position = self.positions.find(all.account, all.symbol).unwrap_or(NONE);
+                Meant::Position { session, position }
+            }
         };
         self.keep_denied(session, client);
-        self.cancel_all(at, Some((client, session)), out, is_meant);
-        if !out.as_slice().is_empty() {
+        self.cancel_all(at, Some((client, session)), out, meant);
+        if !out.is_empty() {
             return Ok(());
         }
-        // Nobody is left without an answer.
-        let is_pending = self.live_slots().any(|slot| is_meant(self.orders.get(slot)));
-        Err(if is_pending { Denial::AlreadyPending } else { Denial::UnknownOrder }.into())
+        // Every request is answered: the open orders have their cancels already, or there are none.
+        Err(if self.open.has_open(meant) { Denial::AlreadyPending } else { Denial::UnknownOrder }.into())
     }
 
-    /// Asks for the cancel of every open order that is meant and has no cancel on its way; their clients are told,
-    /// under the id of who asked or, if nobody did, of the order.
-    pub(crate) fn cancel_all(
-        &mut self,
-        at: At,
-        asked: Option<(u64, u16)>,
-        out: &mut Outputs,
-        is_meant: impl Fn(&Order) -> bool,
-    ) {
-        let mut from = 0;
-        while let Some(slot) = self.live.next(from) {
-            from = slot + 1;
+    /// Asks for the cancel of every open order that is meant and has no cancel outstanding, by ascending id. The order's
+    /// client is told under the id of the request or, of a cancel that no session asked for, of the order.
+    ///
+    /// This is one input, so all of its outputs are one turn of the core's thread. The turn is as long as the orders are
+    /// many that it cancels, each of which came by a request of its own.
+    pub(crate) fn cancel_all(&mut self, at: At, asked: Option<(u64, u16)>, out: &mut Outputs, meant: Meant) {
+        // The cancel of one order changes no other one.
+        for slot in self.open.to_cancel(meant) {
             let order = self.orders.get(slot);
-            if order.cancel != NONE || !is_meant(order) {
-                continue;
-            }
             let (client, session) = asked.unwrap_or((order.client, order.session));
             let ask = self.asks.push(Ask { id: self.id(at), client, session, ..Ask::EMPTY });
             self.ask_cancel(at, slot, ask, 0, at.stamp, out);

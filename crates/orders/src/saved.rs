@@ -187,6 +187,7 @@ impl Core {
             core.has_unpriced = true;
         }
         core.count_own();
+        core.file_open();
         Ok(core)
     }
 }

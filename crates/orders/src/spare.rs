@@ -2,6 +2,7 @@
 
 use crate::core::{Core, ORDERS};
 use crate::index::{BUCKETS, Bucket};
+use crate::open::{LINKS, Link};
 use crate::order::{Fill, Order};
 use crate::page::blank;
 
@@ -11,6 +12,7 @@ const BUCKET_PAGES: usize = 6;
 /// Memory for the next 4096 orders with all its bytes touched, to be built on another thread than the core's.
 pub struct Page {
     orders: Box<[Order]>,
+    links: Box<[Link]>,
     fills: Box<[Fill]>,
     buckets: Vec<Box<[Bucket]>>,
 }
@@ -20,6 +22,7 @@ impl Page {
     pub fn new() -> Self {
         Self {
             orders: blank(Order::EMPTY, ORDERS),
+            links: blank(Link::EMPTY, LINKS),
             fills: blank(Fill::EMPTY, ORDERS),
             buckets: (0..BUCKET_PAGES).map(|_| blank(Bucket::EMPTY, BUCKETS)).collect(),
         }
@@ -41,6 +44,7 @@ impl Core {
     /// Takes memory for the next orders. The results are the same with it and without.
     pub fn give_page(&mut self, page: Page) {
         self.orders.give_page(page.orders);
+        self.open.give_page(page.links);
         self.fills.give_page(page.fills);
         for (turn, buckets) in page.buckets.into_iter().enumerate() {
             match turn % 3 {

@@ -31,6 +31,7 @@ impl Core {
         self.by_client.look_at(self.tag(session.into(), client));
         black_box(self.find_client(session, client));
         black_box(self.live.next(self.orders.len()));
+        self.open.look_ahead(session);
         if let Ok(entry) = self.desk.entry(like.account, like.symbol) {
             look_at(entry.limits.as_bytes());
             look_at(entry.instrument.as_bytes());
@@ -52,6 +53,7 @@ impl Core {
             index.empty();
         }
         self.live.empty();
+        self.open.empty();
         for account in self.positions.forget() {
             self.desk.change_open(account, |open| *open = Open::default());
         }

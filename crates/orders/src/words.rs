@@ -1,9 +1,10 @@
 //! An operator's words: which of them can be taken, and the sentence that says why one cannot.
 
-use tickpath_market::{OrdStatus, OrderId, Quantity};
+use tickpath_market::{AccountId, OrdStatus, OrderId, Quantity, SymbolId};
 
 use crate::control::{CancelScope, KILL_ACCOUNT, KILL_ALL, KILL_SESSION, KILL_SYMBOL, Resolve};
 use crate::core::{At, Core};
+use crate::open::Meant;
 use crate::order::Order;
 use crate::state::Phase;
 use crate::{Input, OrderView, Outputs};
@@ -148,7 +149,7 @@ impl Core {
         let CancelScope { scope: of, target, .. } = *cancel;
         let is_taken = scope(of, target).is_ok();
         if is_taken {
-            self.cancel_all(at, None, out, |order| is_in_scope(order, of, target));
+            self.cancel_all(at, None, out, meant(of, target));
         }
         is_taken
     }
@@ -181,8 +182,18 @@ impl Core {
     }
 }
 
+/// The orders that a cancel of this scope means.
+pub(crate) fn meant(scope: u8, target: u32) -> Meant {
+    match scope {
+        KILL_ACCOUNT => Meant::OfAccount(AccountId(target)),
+        KILL_SYMBOL => Meant::OfSymbol(SymbolId(target)),
+        KILL_SESSION => Meant::Session(target),
+        _ => Meant::All,
+    }
+}
+
 /// Whether a word about this scope means the order.
-pub(crate) fn is_in_scope(order: &Order, scope: u8, target: u32) -> bool {
+fn is_in_scope(order: &Order, scope: u8, target: u32) -> bool {
     match scope {
         KILL_ACCOUNT => order.account.0 == target,
         KILL_SYMBOL => order.symbol.0 == target,

@@ -4,16 +4,17 @@ use std::io::{self, Read, Write};
 use std::sync::Arc;
 
 use tickpath_market::{
-    CancelOrder, ConditionalOrder, Kind as MessageKind, MassCancel, NewOrder, ReplaceConditional, ReplaceOrder,
-    StatusRequest,
+    CancelOrder, ClientOrderId, ConditionalOrder, ExecutionReport, Kind as MessageKind, MassCancel, NewOrder,
+    ReplaceConditional, ReplaceOrder, StatusRequest,
 };
 use tickpath_oms::Bucket;
 use tickpath_oms::history::{Reading, SessionReport};
-use tickpath_session::{Copied, Inbox, Kind, Logon, Query, Refusal, Refused, write_frame, write_with_text};
+use tickpath_session::{Copied, Inbox, Kind, Logon, Refusal, Refused, write_frame, write_with_text};
 
 use zerocopy::IntoBytes;
 
 use super::stream::Stream;
+use super::window::Listing;
 use crate::settings::User;
 
 /// Bytes that may wait for a client that does not read. One that lags further reads on in the history.
@@ -33,6 +34,8 @@ pub(crate) struct Connection {
     /// Tells it from another one in the same place.
     pub serial: u64,
     pub bucket: Bucket,
+    /// The id of its latest mass cancel, whose reports cost tokens; zero if it has sent none.
+    pub mass_cancel: ClientOrderId,
     /// What the socket has not taken yet, from `sent` on.
     out: Vec<u8>,
     sent: usize,
@@ -64,8 +67,8 @@ pub(crate) enum Hears {
 /// A client has one question at a time; while it waits, nothing more is taken from it.
 pub(crate) enum Question {
     None,
-    /// What it asks, until there is room for an answer.
-    Waits(Query),
+    /// What it asks, until there is room for an answer, or for the next page of one, and a token.
+    Waits(Listing),
     /// The core knows of it.
     Asked,
 }
@@ -98,6 +101,7 @@ impl Connection {
             session,
             serial,
             bucket,
+            mass_cancel: ClientOrderId(0),
             out: Vec::new(),
             sent: 0,
             next_report: 0,
@@ -131,6 +135,18 @@ impl Connection {
             }
             Err(e) if e.kind() == io::ErrorKind::Interrupted => Ok(false),
             Err(e) => Err(End::Closed(format!("its connection broke: {e}"))),
+        }
+    }
+
+    /// Charges the rate limit for a report of the session's latest mass cancel: each costs a token as a request does, so a
+    /// mass cancel costs one token, and one more for each order that it reaches and each end that follows.
+    #[inline]
+    pub fn weigh(&mut self, report: &SessionReport<'_>) {
+        let id = self.mass_cancel;
+        if id.0 != 0
+            && ExecutionReport::read(report.kind, report.message).is_ok_and(|report| report.client_order_id == id)
+        {
+            self.bucket.charge(1);
         }
     }
 

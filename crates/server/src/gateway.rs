@@ -18,6 +18,7 @@ use mio::net::UnixStream;
 use mio::{Events, Poll, Token};
 use tickpath_clock::Clock;
 use tickpath_log::{Laned, Message, Next, Place, Reader};
+use tickpath_market::Request;
 use tickpath_oms::front::{Front, Journaled, Opening, Take};
 use tickpath_oms::history::{self, Marks};
 use tickpath_oms::layout::Event;
@@ -33,7 +34,7 @@ use super::door::{Admitted, Door};
 use super::error::OpenError;
 use super::event::ServerEvent;
 use super::watch::Watch;
-use super::window::{Ask, Asked, Asking, Bell, Said};
+use super::window::{Ask, Asked, Asking, Bell, Listing, Said};
 
 /// Frames that one turn takes from one client before it looks at the others.
 const TURN: usize = 64;
@@ -229,6 +230,7 @@ impl<C: Clock> Gateway<C> {
             put(next_report, report.session, report.number + 1);
             let Some(&place) = places.get(&report.session) else { continue };
             let Some(Some(connection)) = connections.get_mut(place) else { continue };
+            connection.weigh(&report);
             mark(unfinished, place);
             if !matches!(connection.hears, Hears::Live) || report.number < connection.next_report {
                 continue;
@@ -297,7 +299,7 @@ impl<C: Clock> Gateway<C> {
                 mark(unfinished, place);
                 return Ok(Ok(()));
             }
-            let Connection { inbox, session, received, shares_clock, .. } = connection;
+            let Connection { inbox, session, received, shares_clock, mass_cancel, .. } = connection;
             let (session, received) = (*session, *received);
             let frame = match inbox.next() {
                 Ok(Some(frame)) => frame,
@@ -319,9 +321,13 @@ impl<C: Clock> Gateway<C> {
                 let sent = if *shares_clock { frame.stamp } else { received };
                 let payload = &buffer[..length];
                 let message = Message { sequence: frame.sequence, stamp: sent, kind: frame.kind, payload };
-                if tickpath_market::Request::read(frame.kind, payload).is_err() {
-                    let why = format!("request {} is none: a code in it is unknown", frame.sequence);
-                    return Ok(Err(End::Ended(why)));
+                match Request::read(frame.kind, payload) {
+                    Ok(Request::MassCancel(all)) => *mass_cancel = all.client_order_id,
+                    Ok(_) => {}
+                    Err(_) => {
+                        let why = format!("request {} is none: a code in it is unknown", frame.sequence);
+                        return Ok(Err(End::Ended(why)));
+                    }
                 }
                 *next += 1;
                 take(LaneKind::Requests(session), received, Event::Message(&message))?;
@@ -331,7 +337,7 @@ impl<C: Clock> Gateway<C> {
             match Kind::from_code(kind) {
                 Some(Kind::Heartbeat) => {}
                 Some(Kind::Logout) => return Ok(Err(End::Closed("it logged out".to_owned()))),
-                Some(Kind::Query) => connection.question = Question::Waits(frame.message()),
+                Some(Kind::Query) => connection.question = Question::Waits(Listing::of(frame.message())),
                 _ if connection.user.role == tickpath_session::Role::Admin && is_word(&frame) => {
                     let what = Ask::Word { kind, record: frame.payload.to_vec() };
                     let (slot, serial, user) = (place, connection.serial, connection.user.clone());
@@ -353,12 +359,18 @@ impl<C: Clock> Gateway<C> {
     fn tell_client(&mut self, place: usize, done: &mut usize) -> Result<(), End> {
         let Some(Some(connection)) = self.connections.get_mut(place) else { return Ok(()) };
         *done += usize::from(connection.flush()? > 0);
-        if let Question::Waits(query) = connection.question
+        if let Question::Waits(listing) = connection.question
             && connection.has_room()
         {
-            let (slot, serial, user) = (place, connection.serial, connection.user.clone());
-            let _ = self.asking.ask.send(Asked { slot, serial, what: Ask::Query(query), user });
-            connection.question = Question::Asked;
+            if listing.is_first_page() || connection.bucket.take(|| self.clock.ticks()) {
+                let (slot, serial, user) = (place, connection.serial, connection.user.clone());
+                let _ = self.asking.ask.send(Asked { slot, serial, what: Ask::Query(listing), user });
+                connection.question = Question::Asked;
+            } else {
+                // That the next page waits for a token is no silence of the client.
+                connection.heard = self.clock.ticks();
+                mark(&mut self.unfinished, place);
+            }
         }
         if matches!(connection.hears, Hears::Reading(_)) && connection.has_room() && !self.reading.contains(&place) {
             self.reading.push_back(place);
@@ -425,12 +437,16 @@ impl<C: Clock> Gateway<C> {
     /// Takes what the core's thread says: an answer, if who asked is still there, or who may come in from now on.
     fn pass_on(&mut self, said: Said) {
         match said {
-            Said::Answer { slot, serial, frames } => {
+            Said::Answer { slot, serial, frames, tokens, rest } => {
                 if let Some(Some(connection)) = self.connections.get_mut(slot)
                     && connection.serial == serial
                 {
                     connection.say_frames(&frames);
-                    connection.question = Question::None;
+                    connection.bucket.charge(tokens);
+                    if rest.is_some() {
+                        connection.heard = self.clock.ticks();
+                    }
+                    connection.question = rest.map_or(Question::None, Question::Waits);
                     mark(&mut self.unfinished, slot);
                 }
             }

@@ -1,5 +1,6 @@
 //! What is asked of the core beside requests, and what an operator must hear of it.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel};
@@ -24,10 +25,20 @@ pub(crate) struct Asked {
     pub user: Arc<User>,
 }
 
+/// Orders in one page of a list. The core's thread answers one page in a turn.
+const PAGE: usize = 128;
+/// After a page the core has this many times as long for other work, so that an order seldom meets a page: the lists of
+/// all sessions together take a three hundredth of the core's thread, and their sending about as much again.
+const REST: u64 = 299;
+/// Time without a list that counts as rest, so that a short list after a silence comes at once.
+const RESTED_NS: u64 = 50_000_000;
+/// Orders of a list that a token of the session's rate limit pays for.
+const ROWS_A_TOKEN: u64 = 16;
+
 /// What is asked of the core.
 #[derive(Debug, Clone)]
 pub(crate) enum Ask {
-    Query(Query),
+    Query(Listing),
     /// An admin's word, as the record of its kind.
     Word {
         kind: u8,
@@ -35,10 +46,44 @@ pub(crate) enum Ask {
     },
 }
 
+/// A question, and how far its answer has come. An order list is answered in pages; the gateway asks for each page when the
+/// client has room for it and a token.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Listing {
+    query: Query,
+    /// The order behind which the next page begins; none for the first page.
+    after: Option<OrderId>,
+    /// Orders that the pages before had.
+    rows: u64,
+}
+
+impl Listing {
+    /// A question that nothing was answered to.
+    pub fn of(query: Query) -> Self {
+        Self { query, after: None, rows: 0 }
+    }
+
+    /// Whether the token of the question's own frame pays for the next page.
+    pub fn is_first_page(&self) -> bool {
+        self.after.is_none()
+    }
+
+    fn is_order_list(&self) -> bool {
+        !matches!(self.query.what, Query::STATUS | Query::ORDER)
+    }
+}
+
 /// What the core's thread says to the gateway.
 pub(crate) enum Said {
-    /// The frames of an answer.
-    Answer { slot: usize, serial: u64, frames: Vec<u8> },
+    /// The frames of an answer, or of a page of one: then the rest of the question.
+    Answer {
+        slot: usize,
+        serial: u64,
+        frames: Vec<u8>,
+        /// Tokens that the answer costs beside the one that was taken for it.
+        tokens: u32,
+        rest: Option<Listing>,
+    },
     /// The sessions that may come in from now on.
     Sessions(Vec<SessionConfig>),
 }
@@ -87,6 +132,10 @@ pub(crate) struct Window {
     started: u64,
     sessions: Arc<AtomicU64>,
     bell: Option<Bell>,
+    /// Order lists of which a page is asked for, the longest there first.
+    lists: VecDeque<Asked>,
+    /// When the next page is due, in ticks.
+    list_at: u64,
 }
 
 /// The gateway's side.
@@ -107,7 +156,8 @@ impl Window {
         let ((ask, asked), (answers, theirs)) = (channel(), channel());
         let sessions = Arc::new(AtomicU64::new(0));
         let asking = Asking { ask, answers: theirs, sessions: sessions.clone() };
-        (Self { asked, desks, answers, events, told: 0, started, sessions, bell }, asking)
+        let (lists, list_at) = (VecDeque::new(), 0);
+        (Self { asked, desks, answers, events, told: 0, started, sessions, bell, lists, list_at }, asking)
     }
 }
 
@@ -125,13 +175,19 @@ impl<C: Clock> tickpath_oms::front::Window<C> for Window {
             self.told = count;
         }
         while let Ok(asked) = self.asked.try_recv() {
+            if matches!(&asked.what, Ask::Query(listing) if listing.is_order_list()) {
+                self.lists.push_back(asked);
+                continue;
+            }
             let frames = match &asked.what {
-                Ask::Query(query) => self.answer(query, &asked.user, oms),
+                Ask::Query(listing) => self.answer(&listing.query, &asked.user, oms),
                 Ask::Word { kind, record } => take_word(oms, *kind, record)?,
             };
-            let _ = self.answers.send(Said::Answer { slot: asked.slot, serial: asked.serial, frames });
+            let (slot, serial) = (asked.slot, asked.serial);
+            let _ = self.answers.send(Said::Answer { slot, serial, frames, tokens: 0, rest: None });
             done += 1;
         }
+        done += self.answer_list(oms);
         while let Ok(NewDesk { desk, users, known }) = self.desks.try_recv() {
             let changes = oms.define(&desk)?;
             // The sessions first: whoever logs in as one of the new users finds them.
@@ -155,15 +211,36 @@ impl Window {
             write_frame(&mut frames, Kind::Answer.code(), 0, now, status.as_bytes());
             return frames;
         }
-        let mut rows: Vec<OrderView> = match query.what {
-            Query::ORDER => oms.core().order(OrderId(query.order)).into_iter().collect(),
-            _ => oms.core().live().collect(),
-        };
-        rows.retain(|order| user.sees(order.account));
-        rows.sort_unstable_by_key(|order| order.id);
-        write_rows(&mut frames, &rows);
-        write_frame(&mut frames, Kind::Answer.code(), rows.len() as u64, now, &[]);
+        let found = oms.core().order(OrderId(query.order)).filter(|order| user.sees(order.account));
+        write_rows(&mut frames, found.as_slice());
+        write_frame(&mut frames, Kind::Answer.code(), found.iter().len() as u64, now, &[]);
         frames
+    }
+
+    /// Answers a page of the order list that has waited longest, once the core has had its rest; says how many.
+    fn answer_list<C: Clock>(&mut self, oms: &Sequencer<C>) -> usize {
+        if self.lists.is_empty() {
+            return 0;
+        }
+        let from = oms.clock().ticks();
+        if from < self.list_at {
+            return 0;
+        }
+        let Some(Asked { slot, serial, what: Ask::Query(listing), user }) = self.lists.pop_front() else { return 0 };
+        let page = oms.core().open_page(listing.after, PAGE, |account| user.sees(account));
+        let mut frames = Vec::with_capacity(page.orders.len() * ROW_BYTES);
+        write_rows(&mut frames, &page.orders);
+        let rows = listing.rows + page.orders.len() as u64;
+        let rest = page.next.map(|after| Listing { after: Some(after), rows, ..listing });
+        if rest.is_none() {
+            write_frame(&mut frames, Kind::Answer.code(), rows, from, &[]);
+        }
+        let tokens = weight(page.orders.len() as u64);
+        let _ = self.answers.send(Said::Answer { slot, serial, frames, tokens, rest });
+        let rested = oms.clock().calibration().ticks_of_ns(RESTED_NS);
+        let took = oms.clock().ticks().saturating_sub(from);
+        self.list_at = self.list_at.max(from.saturating_sub(rested)) + REST * took;
+        1
     }
 
     fn status<C: Clock>(&self, oms: &Sequencer<C>) -> Status {
@@ -214,6 +291,14 @@ fn take_word<C: Clock>(oms: &mut Sequencer<C>, kind: u8, record: &[u8]) -> Resul
         }
     }
     Ok(frames)
+}
+
+/// Bytes of a row's frame, about.
+const ROW_BYTES: usize = size_of::<ExecutionReport>() + 32;
+
+/// Tokens that a page with so many orders costs beside the one that was taken for it.
+fn weight(rows: u64) -> u32 {
+    u32::try_from(rows.div_ceil(ROWS_A_TOKEN).saturating_sub(1)).unwrap_or(u32::MAX)
 }
 
 fn write_rows(frames: &mut Vec<u8>, rows: &[OrderView]) {

@@ -17,6 +17,7 @@ mod index;
 mod limits;
 mod model;
 mod naive;
+mod open;
 mod rare;
 mod record;
 mod replay;

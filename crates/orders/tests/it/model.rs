@@ -48,6 +48,24 @@ fn compare(seed: u64, denials: &mut BTreeSet<u16>) -> u64 {
     outputs
 }
 
+/// The open orders of each account, in pages.
+fn check_pages(world: &World, naive: &Naive, context: &str) {
+    for account in [1, 2] {
+        let (mut after, mut listed) = (None, Vec::new());
+        loop {
+            let page = world.core.open_page(after, 2, |seen| seen.0 == account);
+            listed.extend(page.orders);
+            after = page.next;
+            if after.is_none() {
+                break;
+            }
+        }
+        let open = naive.lives.values().filter(|life| life.is_open()).filter_map(|life| naive.view(life.id));
+        let expected: Vec<_> = open.filter(|view| view.account.0 == account).collect();
+        assert_eq!(listed, expected, "{context}: account {account}");
+    }
+}
+
 fn check_sums(world: &World, naive: &Naive, is_all: bool, context: &str) {
     assert_eq!(world.core.counts(), naive.counts(), "{context}");
     for (account, symbol) in [(1, 1), (2, 1), (1, 2), (3, 3)] {
@@ -64,6 +82,7 @@ fn check_sums(world: &World, naive: &Naive, is_all: bool, context: &str) {
     live.sort_unstable();
     let open = naive.lives.values().filter(|life| life.is_open()).map(|life| life.id);
     assert_eq!(live, open.collect::<Vec<_>>(), "{context}");
+    check_pages(world, naive, context);
     let armed = world.core.armed().map(|armed| (armed.order.0, (armed.trigger, armed.by, armed.since)));
     let waits = naive.armed().into_iter().map(|(id, waits)| (id, (waits.trigger, waits.by, waits.since)));
     assert_eq!(armed.collect::<BTreeMap<_, _>>(), waits.collect(), "{context}");

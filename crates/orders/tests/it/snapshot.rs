@@ -6,13 +6,13 @@ use crate::dice::{Dice, seed};
 use crate::draw::World;
 use crate::naive::Naive;
 
-fn saved(core: &Core) -> Vec<u8> {
+pub(crate) fn saved(core: &Core) -> Vec<u8> {
     let mut bytes = Vec::new();
     core.save(&mut |piece| bytes.extend_from_slice(piece));
     bytes
 }
 
-fn loaded(mut bytes: &[u8]) -> Result<Core, SnapshotError> {
+pub(crate) fn loaded(mut bytes: &[u8]) -> Result<Core, SnapshotError> {
     Core::load(0, &mut |piece| match bytes.split_at_checked(piece.len()) {
         Some((taken, left)) => {
             piece.copy_from_slice(taken);

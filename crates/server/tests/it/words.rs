@@ -62,6 +62,28 @@ fn a_word_is_answered_with_the_orders_that_it_meant() {
 }
 
 #[test]
+fn an_order_list_of_several_pages_comes_whole_and_by_ascending_id() {
+    const ORDERS: u64 = 300;
+    for layout in [Layout::Inline, Layout::Split] {
+        let house = House::new(layout);
+        let mut anna = house.remote("anna", Since::Now);
+        let mut boss = house.remote("boss", Since::Now);
+        (1..=ORDERS).for_each(|client| anna.send(limit(Side::Buy, client, 95, 1)));
+        anna.until("all work", |anna| anna.heard.len() as u64 == 2 * ORDERS);
+        boss.events.clear();
+        boss.client.query(Query { what: Query::ORDERS, ..Query::default() }).expect("it is connected");
+        boss.until("an answer", |boss| boss.events.iter().any(|event| matches!(event, Event::Answered(None))));
+        let rows = boss.events.iter().filter_map(|event| match event {
+            Event::OrderRow { report, .. } => Some((report.order_id.0, report.client_order_id.0)),
+            _ => None,
+        });
+        let rows: Vec<(u64, u64)> = rows.collect();
+        assert!(rows.is_sorted(), "{rows:?}");
+        assert_eq!(rows.iter().map(|row| row.1).collect::<Vec<_>>(), (1..=ORDERS).collect::<Vec<_>>());
+    }
+}
+
+#[test]
 fn a_word_that_cannot_be_taken_is_answered_with_a_sentence_and_not_journaled() {
     let house = House::new(Layout::Split);
     let mut boss = house.remote("boss", Since::Now);

@@ -1,0 +1,416 @@
+//! Open orders by session, account and symbol: a cancel of many orders reaches those that it cancels, and no others.
+//!
+//! ```text
+//!   session ──> pair (session, account) ──> the session's next pair ──> ...
+//!                 └──> group (session, account, symbol) ──> the pair's next group with orders in it ──> ...
+//!                        └──> order <──> order <──> order     open, and no cancel of it is outstanding
+//! ```
+//!
+//! Each order has a [`Link`] of 12 bytes in the slot of its own number. The hot path writes the order's link, the link of
+//! its neighbour and its group; a session that stays with one account and symbol finds that group without a hash. Orders
+//! whose cancel is outstanding are counted in their group and are in no list, so that a second mass cancel costs nothing.
+//! An empty group leaves its pair's chain when a cancel passes by: each such visit was paid for by a new order.
+//!
+//! The lists have no order that means anything: [`OpenOrders::to_cancel`] sorts the slots that it found, because outputs
+//! are in the order of slots. Nothing of this is in a snapshot; a core that is loaded files its open orders anew.
+
+use std::hint::black_box;
+
+use tickpath_market::{AccountId, SymbolId};
+
+use crate::index::{Index, tag};
+use crate::order::{NONE, Order};
+use crate::page::Pages;
+
+/// Links in one page: as many as there are orders in one.
+pub(crate) const LINKS: usize = 4096;
+/// [`Link::prev`] of an order that is in no list.
+const UNLISTED: u32 = u32::MAX - 1;
+
+/// The place of an order in its group: 12 bytes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Link {
+    /// Slot of the next order of the group; [`NONE`] behind the last one.
+    next: u32,
+    /// Slot of the one before; [`NONE`] before the first one, [`UNLISTED`] of an order that is in no list.
+    prev: u32,
+    /// The order's group; [`NONE`] of an order that is not open.
+    group: u32,
+}
+
+const _: () = assert!(size_of::<Link>() == 12);
+
+impl Link {
+    pub(crate) const EMPTY: Self = Self { next: NONE, prev: UNLISTED, group: NONE };
+}
+
+/// Orders of one session, account and symbol.
+struct Group {
+    session: u16,
+    /// Whether the group is in the chain of its pair.
+    is_chained: bool,
+    account: AccountId,
+    symbol: SymbolId,
+    /// Slot of the position of account and symbol.
+    position: u32,
+    pair: u32,
+    /// Slot of the first order of the list.
+    first: u32,
+    /// Open orders, in the list or not.
+    open: u32,
+    /// The next group of the chain.
+    next: u32,
+}
+
+/// Orders of one session and account.
+struct Pair {
+    session: u16,
+    account: AccountId,
+    /// Open orders of all its groups.
+    open: u32,
+    /// The first group of the chain.
+    first: u32,
+    /// The next pair of the session.
+    next: u32,
+}
+
+/// A session: the group of its latest order, and its first pair.
+#[derive(Clone, Copy)]
+struct Session {
+    latest: u32,
+    pairs: u32,
+}
+
+/// Which orders a cancel of many means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Meant {
+    /// All orders of a session for an account.
+    Account {
+        session: u16,
+        account: AccountId,
+    },
+    /// Of those, the orders in one symbol, by the slot of the position; [`NONE`] if there is no position.
+    Position {
+        session: u16,
+        position: u32,
+    },
+    /// All orders of a session.
+    Session(u32),
+    /// The orders of all sessions for an account.
+    OfAccount(AccountId),
+    /// The orders of all sessions in a symbol.
+    OfSymbol(SymbolId),
+    All,
+}
+
+/// The index of open orders.
+pub(crate) struct OpenOrders {
+    links: Pages<Link, LINKS>,
+    groups: Vec<Group>,
+    pairs: Vec<Pair>,
+    sessions: Vec<Session>,
+    /// Groups by session and position.
+    by_position: Index,
+    /// Pairs by session and account.
+    by_account: Index,
+    /// Orders and groups that cancels have visited.
+    visited: u64,
+}
+
+impl OpenOrders {
+    /// An empty index whose table of pages has room for so many orders.
+    pub(crate) fn with_expected(orders: usize) -> Self {
+        Self {
+            links: Pages::new(Link::EMPTY, orders),
+            groups: Vec::new(),
+            pairs: Vec::new(),
+            sessions: Vec::new(),
+            by_position: Index::new(),
+            by_account: Index::new(),
+            visited: 0,
+        }
+    }
+
+    /// Adds the link of the next slot, whose order is in no group.
+    #[inline]
+    pub(crate) fn push(&mut self) {
+        self.links.push(Link::EMPTY);
+    }
+
+    /// Counts an order as open, and lists it if no cancel of it is outstanding.
+    #[inline]
+    pub(crate) fn enter(&mut self, slot: u32, order: &Order) {
+        if self.links.get(slot).group != NONE {
+            return;
+        }
+        let group = self.group_of(order);
+        self.links.get_mut(slot).group = group;
+        let row = &mut self.groups[group as usize];
+        row.open += 1;
+        self.pairs[row.pair as usize].open += 1;
+        if order.cancel == NONE {
+            self.list(slot);
+        }
+    }
+
+    /// Forgets an order that is not open any more.
+    #[inline]
+    pub(crate) fn leave(&mut self, slot: u32) {
+        let group = self.links.get(slot).group;
+        if group == NONE {
+            return;
+        }
+        self.unlist(slot);
+        *self.links.get_mut(slot) = Link::EMPTY;
+        let row = &mut self.groups[group as usize];
+        row.open -= 1;
+        self.pairs[row.pair as usize].open -= 1;
+    }
+
+    /// Notes that a cancel of an open order is outstanding now, or is not any more.
+    pub(crate) fn note_cancel(&mut self, slot: u32, is_outstanding: bool) {
+        match is_outstanding {
+            true => self.unlist(slot),
+            false => self.list(slot),
+        }
+    }
+
+    /// The slots of the open orders that are meant and have no cancel outstanding, ascending. Costs what it finds; a
+    /// scope that no client can name, all sessions of an account or a symbol, costs a look at each group as well.
+    pub(crate) fn to_cancel(&mut self, meant: Meant) -> Vec<u32> {
+        let mut slots = Vec::new();
+        match meant {
+            Meant::Position { session, position } => {
+                if let Some(group) = self.find_group(session, position) {
+                    self.visit_group(group, &mut slots);
+                }
+            }
+            Meant::Account { session, account } => {
+                if let Some(pair) = self.find_pair(session, account) {
+                    self.visit_pair(pair, &mut slots);
+                }
+            }
+            Meant::Session(session) => {
+                let mut pair = self.first_pair(session);
+                while pair != NONE {
+                    self.visited += 1;
+                    self.visit_pair(pair, &mut slots);
+                    pair = self.pairs[pair as usize].next;
+                }
+            }
+            Meant::OfAccount(_) | Meant::OfSymbol(_) | Meant::All => {
+                for group in 0..self.groups.len() as u32 {
+                    self.visited += 1;
+                    if self.groups[group as usize].is_of(meant) {
+                        self.visit_group(group, &mut slots);
+                    }
+                }
+            }
+        }
+        slots.sort_unstable();
+        slots
+    }
+
+    /// Whether any open order of a session's account or position is there, whether or not its cancel is outstanding.
+    pub(crate) fn has_open(&self, meant: Meant) -> bool {
+        match meant {
+            Meant::Position { session, position } => {
+                self.find_group(session, position).is_some_and(|group| self.groups[group as usize].open > 0)
+            }
+            Meant::Account { session, account } => {
+                self.find_pair(session, account).is_some_and(|pair| self.pairs[pair as usize].open > 0)
+            }
+            Meant::Session(_) | Meant::OfAccount(_) | Meant::OfSymbol(_) | Meant::All => {
+                self.groups.iter().any(|group| group.open > 0 && group.is_of(meant))
+            }
+        }
+    }
+
+    /// The group of an open order, and that group's account.
+    #[inline]
+    pub(crate) fn account_of(&self, slot: u32) -> Option<(u32, AccountId)> {
+        let group = self.links.get(slot).group;
+        self.groups.get(group as usize).map(|row| (group, row.account))
+    }
+
+    /// Orders and groups that cancels of many have visited.
+    pub(crate) fn visited(&self) -> u64 {
+        self.visited
+    }
+
+    /// Forgets all orders and groups; the memory stays.
+    pub(crate) fn empty(&mut self) {
+        self.links.empty();
+        self.groups.clear();
+        self.pairs.clear();
+        self.sessions.clear();
+        self.by_position.empty();
+        self.by_account.empty();
+    }
+
+    /// Holds a page of links ready.
+    pub(crate) fn give_page(&mut self, page: Box<[Link]>) {
+        self.links.give_page(page);
+    }
+
+    /// Looks at what the next order of a session would need.
+    pub(crate) fn look_ahead(&self, session: u16) {
+        self.links.look_ahead();
+        let Some(row) = self.sessions.get(usize::from(session)) else { return };
+        let Some(group) = self.groups.get(row.latest as usize) else { return };
+        black_box((group.position, group.open, group.next, self.pairs[group.pair as usize].open));
+        if group.first != NONE {
+            black_box(*self.links.get(group.first));
+        }
+    }
+
+    #[inline]
+    fn group_of(&mut self, order: &Order) -> u32 {
+        let latest = self.sessions.get(usize::from(order.session)).map_or(NONE, |row| row.latest);
+        match self.groups.get(latest as usize) {
+            Some(group) if group.position == order.position => latest,
+            _ => self.other_group(order),
+        }
+    }
+
+    /// The group of an order that is not in the group of its session's latest one.
+    fn other_group(&mut self, order: &Order) -> u32 {
+        let group = match self.find_group(order.session, order.position) {
+            Some(group) => group,
+            None => self.add_group(order),
+        };
+        self.sessions[usize::from(order.session)].latest = group;
+        group
+    }
+
+    #[cold]
+    fn add_group(&mut self, order: &Order) -> u32 {
+        let pair = match self.find_pair(order.session, order.account) {
+            Some(pair) => pair,
+            None => self.add_pair(order.session, order.account),
+        };
+        let group = self.groups.len() as u32;
+        self.groups.push(Group {
+            session: order.session,
+            is_chained: false,
+            account: order.account,
+            symbol: order.symbol,
+            position: order.position,
+            pair,
+            first: NONE,
+            open: 0,
+            next: NONE,
+        });
+        self.by_position.insert(tag(0, order.session.into(), order.position.into()), group);
+        group
+    }
+
+    fn add_pair(&mut self, session: u16, account: AccountId) -> u32 {
+        let pair = self.pairs.len() as u32;
+        let place = usize::from(session);
+        if place >= self.sessions.len() {
+            self.sessions.resize(place + 1, Session { latest: NONE, pairs: NONE });
+        }
+        let next = std::mem::replace(&mut self.sessions[place].pairs, pair);
+        self.pairs.push(Pair { session, account, open: 0, first: NONE, next });
+        self.by_account.insert(tag(0, session.into(), account.0.into()), pair);
+        pair
+    }
+
+    fn find_group(&self, session: u16, position: u32) -> Option<u32> {
+        self.by_position.find(tag(0, session.into(), position.into()), |group| {
+            let row = &self.groups[group as usize];
+            (row.session, row.position) == (session, position)
+        })
+    }
+
+    fn find_pair(&self, session: u16, account: AccountId) -> Option<u32> {
+        self.by_account.find(tag(0, session.into(), account.0.into()), |pair| {
+            let row = &self.pairs[pair as usize];
+            (row.session, row.account) == (session, account)
+        })
+    }
+
+    fn first_pair(&self, session: u32) -> u32 {
+        self.sessions.get(session as usize).map_or(NONE, |row| row.pairs)
+    }
+
+    /// Adds the slots of a group's list.
+    fn visit_group(&mut self, group: u32, slots: &mut Vec<u32>) {
+        let mut slot = self.groups[group as usize].first;
+        while slot != NONE {
+            self.visited += 1;
+            slots.push(slot);
+            slot = self.links.get(slot).next;
+        }
+    }
+
+    /// Adds the slots of all groups of a pair, and takes the groups without any out of its chain.
+    fn visit_pair(&mut self, pair: u32, slots: &mut Vec<u32>) {
+        let (mut group, mut before) = (self.pairs[pair as usize].first, NONE);
+        while group != NONE {
+            self.visited += 1;
+            let row = &mut self.groups[group as usize];
+            let next = row.next;
+            if row.first == NONE {
+                (row.is_chained, row.next) = (false, NONE);
+                match before {
+                    NONE => self.pairs[pair as usize].first = next,
+                    before => self.groups[before as usize].next = next,
+                }
+            } else {
+                self.visit_group(group, slots);
+                before = group;
+            }
+            group = next;
+        }
+    }
+
+    /// Puts an order at the front of its group's list.
+    #[inline]
+    fn list(&mut self, slot: u32) {
+        let link = *self.links.get(slot);
+        if link.prev != UNLISTED || link.group == NONE {
+            return;
+        }
+        let row = &mut self.groups[link.group as usize];
+        let next = std::mem::replace(&mut row.first, slot);
+        if !row.is_chained {
+            row.is_chained = true;
+            row.next = std::mem::replace(&mut self.pairs[row.pair as usize].first, link.group);
+        }
+        *self.links.get_mut(slot) = Link { next, prev: NONE, ..link };
+        if next != NONE {
+            self.links.get_mut(next).prev = slot;
+        }
+    }
+
+    /// Takes an order out of its group's list.
+    #[inline]
+    fn unlist(&mut self, slot: u32) {
+        let link = *self.links.get(slot);
+        match link.prev {
+            UNLISTED => return,
+            NONE => self.groups[link.group as usize].first = link.next,
+            prev => self.links.get_mut(prev).next = link.next,
+        }
+        if link.next != NONE {
+            self.links.get_mut(link.next).prev = link.prev;
+        }
+        *self.links.get_mut(slot) = Link { next: NONE, prev: UNLISTED, ..link };
+    }
+}
+
+impl Group {
+    /// Whether the orders of the group are meant.
+    fn is_of(&self, meant: Meant) -> bool {
+        match meant {
+            Meant::Account { session, account } => (self.session, self.account) == (session, account),
+            Meant::Position { session, position } => (self.session, self.position) == (session, position),
+            Meant::Session(session) => u32::from(self.session) == session,
+            Meant::OfAccount(account) => self.account == account,
+            Meant::OfSymbol(symbol) => self.symbol == symbol,
+            Meant::All => true,
+        }
+    }
+}
