@@ -19,13 +19,14 @@
 //! is told as a loss.
 
 use std::fmt;
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, DirBuilder, File, TryLockError};
 use std::io::{self, ErrorKind};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use tickpath_bus::{Connection, Gap, ResumeToken, Start};
 use tickpath_clock::Clock;
-use tickpath_log::Reader;
+use tickpath_log::{Reader, own_file, own_folder};
 use tickpath_result::without_login;
 
 use crate::address::is_one;
@@ -108,9 +109,11 @@ impl Kept {
     fn open(folder: &Path, name: &str, ends: [String; 2]) -> Result<Self, RelayError> {
         let file = folder.join(name);
         let failed = |reason| RelayError::Resume { file: file.clone(), reason };
-        fs::create_dir_all(folder).map_err(failed)?;
+        DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed)?;
+        // Another user who could write here could have the topic begin anywhere.
+        own_folder(folder).map_err(failed)?;
         // No topic has a name that begins with a point.
-        let lock = File::create(folder.join(format!(".{name}.lock"))).map_err(failed)?;
+        let lock = own_file(&folder.join(format!(".{name}.lock"))).map_err(failed)?;
         match lock.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Err(RelayError::ResumeHeld(file)),
