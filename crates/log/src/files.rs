@@ -218,6 +218,7 @@ pub(crate) fn refuse_holes(place: &Place, file: &File) -> Result<(), OpenError> 
 
 /// Makes the folder of a log, open to those who may use the log.
 pub(crate) fn create_folder(config: &Config) -> Result<(), OpenError> {
+    config.check()?;
     make_folder(config.place.dir(), config.mode).map_err(|e| OpenError::no_folder(&config.place, e))
 }
 

@@ -423,6 +423,29 @@ mod tests {
     }
 
     #[test]
+    fn what_another_user_put_beside_a_place_is_not_followed() {
+        let (folder, clock) = (tempfile::tempdir().unwrap(), SimulatedClock::at(1));
+        let precious = folder.path().join("precious");
+        fs::write(&precious, "an order journal").unwrap();
+        let plant = |name: &str| std::os::unix::fs::symlink(&precious, folder.path().join(name)).unwrap();
+        let is_refused = |name: &str| matches!(Kept::open(folder.path(), name, ends()), Err(RelayError::Resume { .. }));
+        for name in [".ticks.new", "..ticks.sure.new", ".other.lock"] {
+            plant(name);
+        }
+        let mut kept = open(folder.path());
+        kept.reached(&clock, true, || at(1)).unwrap();
+        drop(kept);
+        let kept = open(folder.path());
+        assert_eq!(kept.start(Start::Now), Start::After(token(1)));
+        drop(kept);
+        assert!(is_refused("other"), "its lock is a link");
+        assert_eq!(fs::read_to_string(&precious).unwrap(), "an order journal");
+        let all = <fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o777);
+        fs::set_permissions(folder.path(), all).unwrap();
+        assert!(is_refused("ticks"), "any user can write to its folder");
+    }
+
+    #[test]
     fn what_a_loss_of_power_has_taken_is_what_it_was_before() {
         for taken in ["", "log:1,2,3", "\0\0\0\0"] {
             // For so long nothing is due for the saver.
