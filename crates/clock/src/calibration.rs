@@ -10,8 +10,9 @@
 //! refused in words. A file once linked is never replaced within a boot: two processes of one user never have two
 //! calibrations.
 //!
-//! Two users who start without root measure one each, and their stamps are not compared: a shared-memory log of the one is not
-//! taken up by the other. Users who are to share a log run any Tickpath program as root first, whose calibration both copy.
+//! Two users who start without root measure one each, and their stamps are not compared: a shared-memory log of one user is
+//! not taken up by the other. Users who are to share a log run any Tickpath program as root first, whose calibration both
+//! copy.
 
 use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};

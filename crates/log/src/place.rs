@@ -69,8 +69,8 @@ impl Place {
         Self { dir: dir.into(), shared_memory: false, group: None }
     }
 
-    /// The same place, where the members of this group (its number) are trusted beside this process's user and root: they may
-    /// own and write the log's files.
+    /// The same place, where the members of this group (its number) are trusted beside this process's user and root: they
+    /// may own and write the log's files.
     pub fn shared_with(self, group: u32) -> Self {
         Self { group: Some(group), ..self }
     }

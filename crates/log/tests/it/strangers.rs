@@ -1,5 +1,5 @@
-//! Another user of the host is first with the name of a log, or has made a file in its folder. Nothing of it is used, nothing of
-//! this user's is changed through it, and no open waits for it.
+//! Another user of the host is first with the name of a log, or has made a file in its folder. Nothing of it is used,
+//! nothing of this user's is changed through it, and no open waits for it.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, chown, lchown, symlink};
