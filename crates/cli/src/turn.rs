@@ -1,33 +1,44 @@
 //! Around a measurement: one at a time on a machine, and a Ctrl-C that leaves nothing behind.
 
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, TryLockError};
 use std::io::{Read, Seek, Write};
-use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use anyhow::Context;
+use rustix::process::geteuid;
 use signal_hook::{consts::signal::SIGINT, flag};
 use tickpath_harness::interruption;
+use tickpath_log::own_file;
 use tickpath_result::{ResultFile, Run};
 
 use crate::outcome::Outcome;
 
-/// The file whose lock is the turn. It says who has it.
-const FILE: &str = "tickpath-bench.lock";
-
 /// The right to measure on this machine; given back when it is dropped, or its process ends.
+///
+/// The turn is the lock of a file that holds the process id of its owner. Each user has a file of its own: any user may make
+/// files in a temporary folder, and one who holds the lock of a shared file would stop the benches of all others.
 pub struct Turn {
     _lock: Option<File>,
 }
 
 impl Turn {
-    /// Waits until nobody else measures: two at once would measure each other.
+    /// Waits until no other bench of this user runs: two at once would measure each other. Where the file cannot be used,
+    /// says why on standard error, and measures without a turn.
     ///
     /// From then on the first Ctrl-C ends the processes of a run, whom the terminal tells too, and no other run begins; this
     /// one then removes what it made on servers and saves what there is. The second one ends it at once.
     pub fn take(quiet: bool) -> anyhow::Result<Self> {
-        // Who may not even read the file of another user goes without.
-        let lock = file(&std::env::temp_dir().join(FILE)).map(|file| wait(file, quiet)).transpose()?;
+        let path = std::env::temp_dir().join(format!("tickpath-bench-{}.lock", geteuid().as_raw()));
+        let lock = match own_file(&path) {
+            Ok(file) => Some(wait(file, quiet)?),
+            Err(reason) => {
+                eprintln!(
+                    "cannot wait for other benches by {} ({reason}); two that run at once measure each other",
+                    path.display()
+                );
+                None
+            }
+        };
         flag::register_conditional_shutdown(SIGINT, 130, interruption().clone()).context("cannot listen for Ctrl-C")?;
         flag::register(SIGINT, interruption().clone()).context("cannot listen for Ctrl-C")?;
         Ok(Self { _lock: lock })
@@ -71,11 +82,6 @@ fn mark(result: &mut ResultFile, why: &str) {
     }
 }
 
-fn file(path: &Path) -> Option<File> {
-    let opened = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
-    opened.or_else(|_| File::open(path)).ok()
-}
-
 fn wait(mut file: File, quiet: bool) -> anyhow::Result<File> {
     match file.try_lock() {
         Ok(()) => {}
@@ -93,7 +99,7 @@ fn wait(mut file: File, quiet: bool) -> anyhow::Result<File> {
         }
         Err(TryLockError::Error(error)) => return Err(error).context("cannot ask whether another bench runs"),
     }
-    // Another user's file cannot be written; its lock is the same.
+    // A file of root's cannot be written; its lock is the same.
     let _ = file.set_len(0).and_then(|()| file.rewind()).and_then(|()| write!(file, "{}", std::process::id()));
     Ok(file)
 }

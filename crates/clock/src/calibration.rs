@@ -1,6 +1,20 @@
-//! One calibration for the whole host.
+//! One calibration for all processes of a user, and for all users who come after root.
+//!
+//! ```text
+//!   tickpath-clock-0      root's ──copied by the first process of user 1000──> tickpath-clock-1000
+//!   tickpath-clock-1000   read by each process of user 1000, whatever comes to lie beside it later
+//! ```
+//!
+//! Any user may make files in `/dev/shm`, and ticks mean what the calibration says. So a process reads its own user's file,
+//! and believes it if that user or root owns it and nobody else can write to it. What another user has put in its place is
+//! refused in words. A file once linked is never replaced within a boot: two processes of one user never have two
+//! calibrations.
+//!
+//! Two users who start without root measure one each, and their stamps are not compared: a shared-memory log of one user is
+//! not taken up by the other. Users who are to share a log run any Tickpath program as root first, whose calibration both
+//! copy.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -15,6 +29,10 @@ const MAGIC: [u8; 8] = *b"TICKCLK1";
 /// How long the first process of a boot measures the counter's rate: 20 ns of uncertainty at each end of 200 ms is
 /// 0.2 parts in a million, 0.7 ms an hour, and the same for every process.
 const MEASURE_NS: u64 = 200_000_000;
+
+/// How often the lock of a stale file is tried, and the pause between two tries.
+const LOCK_TRIES: usize = 100;
+const LOCK_PAUSE_NS: u64 = 10_000_000;
 
 /// Which counter the ticks are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,12 +90,20 @@ pub struct Calibration {
 #[derive(Debug, thiserror::Error)]
 pub enum CalibrationError {
     /// The host's calibration file cannot be made or read.
-    #[error("cannot use the host's clock file {path}: {reason}; it must be readable for all who share a path")]
+    #[error("cannot use the clock file {path}: {reason}; this user must be able to read and make it")]
     File {
         /// Where it lies.
         path: PathBuf,
         /// What the operating system says.
         reason: io::Error,
+    },
+    /// Another user has made it, or could change it.
+    #[error("the clock file {path} is not used: {why}; have it removed, as root if it is not yours")]
+    Distrusted {
+        /// Where it lies.
+        path: PathBuf,
+        /// Whose it is, or who can change it.
+        why: String,
     },
     /// The file holds something else.
     #[error("{path} is no clock calibration of this boot; remove it while no Tickpath process runs")]
@@ -115,6 +141,11 @@ impl Calibration {
     /// True if the bytes can be a calibration at all.
     pub fn is_sound(&self) -> bool {
         self.magic == MAGIC && self.source().is_some() && (1_000_000..=100_000_000_000).contains(&self.ticks_per_second)
+    }
+
+    /// True for a calibration of this boot.
+    fn is_of(&self, boot_id: [u8; 16]) -> bool {
+        self.boot_id == boot_id
     }
 
     /// Nanoseconds from one tick count to another; negative if the second is the earlier one.
@@ -191,48 +222,121 @@ pub fn utc_ns() -> u64 {
     counter::os_clock_ns(libc::CLOCK_REALTIME)
 }
 
-/// Reads the host's calibration, or measures and publishes it. Whoever links the file first wins; all use that one.
-pub(crate) fn host_calibration(path: &Path) -> Result<Calibration, CalibrationError> {
-    let fail = |reason| CalibrationError::File { path: path.to_owned(), reason };
+/// Reads this user's calibration, or publishes one: root's, if there is one, else a measured one. Of processes that come at
+/// once the first to link the file wins, and all use that one.
+pub(crate) fn host_calibration(base: &Path, user: u32) -> Result<Calibration, CalibrationError> {
+    let path = &of_user(base, user);
+    let fail = |reason| CalibrationError::File { path: path.clone(), reason };
     let boot_id = boot_id().map_err(fail)?;
     for _ in 0..3 {
-        match read_calibration(path) {
-            Ok(Some(found)) if found.boot_id == boot_id && found.is_sound() => return Ok(found),
-            // Left by an earlier boot or by something else: only its owner may replace it.
-            Ok(_) => remove_stale(path, boot_id).map_err(|_| CalibrationError::Foreign { path: path.to_owned() })?,
-            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-            Err(e) => return Err(fail(e)),
+        match look(path, user).map_err(fail)? {
+            Found::Whole(found) if found.is_of(boot_id) => return Ok(found),
+            Found::Nothing => {}
+            // Left by an earlier boot, or by something else.
+            Found::Whole(_) | Found::Garbage => {
+                let removed = remove_stale(path, user, boot_id);
+                removed.map_err(|_| CalibrationError::Foreign { path: path.clone() })?;
+            }
+            Found::Distrusted(why) => return Err(CalibrationError::Distrusted { path: path.clone(), why }),
         }
-        publish(path, &Calibration::measure(boot_id)).map_err(fail)?;
+        let others = [base.to_owned(), of_user(base, ROOT)];
+        let found = others.iter().find_map(|path| shared(path, user, boot_id));
+        publish(path, &found.unwrap_or_else(|| Calibration::measure(boot_id))).map_err(fail)?;
     }
-    Err(CalibrationError::Foreign { path: path.to_owned() })
+    Err(CalibrationError::Foreign { path: path.clone() })
 }
 
-/// None if the file does not hold a whole calibration, or belongs to neither root nor this user.
-fn read_calibration(path: &Path) -> io::Result<Option<Calibration>> {
-    let mut file = File::open(path)?;
+const ROOT: u32 = 0;
+
+/// The file of one user.
+fn of_user(base: &Path, user: u32) -> PathBuf {
+    let mut path = base.as_os_str().to_owned();
+    path.push(format!("-{user}"));
+    path.into()
+}
+
+/// The calibration of a file that others made: root, or an older program of this user. None if it is not to be used.
+fn shared(path: &Path, user: u32, boot_id: [u8; 16]) -> Option<Calibration> {
+    match look(path, user) {
+        Ok(Found::Whole(found)) if found.is_of(boot_id) => Some(found),
+        _ => None,
+    }
+}
+
+/// What lies where a calibration is looked for.
+enum Found {
+    Nothing,
+    /// A calibration, maybe of another boot.
+    Whole(Calibration),
+    /// A file of a trusted user that holds none.
+    Garbage,
+    /// Another user has made it, or could change it: why, in words.
+    Distrusted(String),
+}
+
+/// Looks at a file without following a link, and without waiting for the other end of a pipe.
+fn look(path: &Path, user: u32) -> io::Result<Found> {
+    let mut file = match open(path) {
+        Ok(file) => file,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Found::Nothing),
+        // What cannot be opened is known by its name.
+        Err(e) => {
+            let why = fs::symlink_metadata(path).ok().and_then(|there| distrust(&there, user));
+            return why.map(Found::Distrusted).ok_or(e);
+        }
+    };
+    if let Some(why) = distrust(&file.metadata()?, user) {
+        return Ok(Found::Distrusted(why));
+    }
     let mut bytes = [0u8; size_of::<Calibration>()];
     if file.read_exact(&mut bytes).is_err() {
-        return Ok(None);
+        return Ok(Found::Garbage);
     }
-    // SAFETY: geteuid has no preconditions.
-    let me = unsafe { libc::geteuid() };
-    let owner = file.metadata()?.uid();
-    // What another user wrote is only a rate; it is checked for soundness, and root's and ours need no more.
     let found = Calibration::read_from_bytes(&bytes).expect("the size is right");
-    Ok((owner == 0 || owner == me || found.is_sound()).then_some(found))
+    Ok(if found.is_sound() { Found::Whole(found) } else { Found::Garbage })
 }
 
-/// Removes the file only while nobody else does, and only if it is stale still: somebody may have put a new one there.
-fn remove_stale(path: &Path, boot_id: [u8; 16]) -> io::Result<()> {
+fn open(path: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path)
+}
+
+/// Why a file is not trusted; none if it belongs to this user or to root, and nobody else can write to it.
+fn distrust(file: &Metadata, user: u32) -> Option<String> {
+    let owner = file.uid();
+    if file.is_symlink() {
+        return Some("it is a symbolic link".to_owned());
+    }
+    if !file.is_file() {
+        return Some("it is no regular file".to_owned());
+    }
+    if ![ROOT, user].contains(&owner) {
+        return Some(format!("it belongs to user {owner}, and this program runs as user {user}"));
+    }
+    (file.mode() & 0o022 != 0).then(|| "other users can write to it".to_owned())
+}
+
+/// Removes the file only while no other process does, and only if it is stale still: another one may lie there by now.
+fn remove_stale(path: &Path, user: u32, boot_id: [u8; 16]) -> io::Result<()> {
     let remove = || {
-        let found = File::open(path)?;
-        found.lock()?;
-        let is_there = fs::metadata(path)?.ino() == found.metadata()?.ino();
-        let is_new = read_calibration(path)?.is_some_and(|now| now.boot_id == boot_id && now.is_sound());
+        let found = open(path)?;
+        lock(&found)?;
+        let is_there = fs::symlink_metadata(path)?.ino() == found.metadata()?.ino();
+        let is_new = matches!(look(path, user)?, Found::Whole(now) if now.is_of(boot_id));
         if is_there && !is_new { fs::remove_file(path) } else { Ok(()) }
     };
     unless(io::ErrorKind::NotFound, remove())
+}
+
+/// Locks a file, in a bounded time: any user who may read it can hold its lock for ever.
+fn lock(file: &File) -> io::Result<()> {
+    for _ in 0..LOCK_TRIES {
+        match file.try_lock() {
+            Ok(()) => return Ok(()),
+            Err(TryLockError::WouldBlock) => crate::sleep_ns(LOCK_PAUSE_NS),
+            Err(TryLockError::Error(e)) => return Err(e),
+        }
+    }
+    Err(io::ErrorKind::TimedOut.into())
 }
 
 fn publish(path: &Path, calibration: &Calibration) -> io::Result<()> {
@@ -264,6 +368,7 @@ fn boot_id() -> io::Result<[u8; 16]> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use std::os::unix::fs::PermissionsExt;
     use std::sync::Barrier;
 
     fn at_rate(ticks_per_second: u64) -> Calibration {
@@ -287,35 +392,173 @@ mod tests {
         }
     }
 
+    /// A user who is neither this one nor root.
+    const STRANGER: u32 = 65_534;
+
+    /// Where calibrations of one test lie, gone at its end.
+    struct Scene {
+        folder: PathBuf,
+        base: PathBuf,
+        user: u32,
+    }
+
+    impl Scene {
+        fn new(test: &str) -> Self {
+            let folder = std::env::temp_dir().join(format!("tickpath-clock-{test}-{}", std::process::id()));
+            fs::create_dir(&folder).unwrap();
+            let user = fs::metadata(&folder).unwrap().uid();
+            Self { base: folder.join("clock"), folder, user }
+        }
+
+        fn calibration(&self) -> Result<Calibration, CalibrationError> {
+            host_calibration(&self.base, self.user)
+        }
+
+        fn own(&self) -> PathBuf {
+            of_user(&self.base, self.user)
+        }
+
+        /// A calibration of this boot at a rate that no processor has.
+        fn planted(&self, path: &Path) -> Calibration {
+            let planted = Calibration { boot_id: boot_id().unwrap(), ..at_rate(1_234_567) };
+            fs::write(path, planted.as_bytes()).unwrap();
+            planted
+        }
+
+        fn refusal(&self) -> String {
+            match self.calibration() {
+                Err(refused @ CalibrationError::Distrusted { .. }) => refused.to_string(),
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+
+    impl Drop for Scene {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.folder);
+        }
+    }
+
+    /// What `ask` says; a panic if it does not come to an end.
+    fn bounded<T: Send + 'static>(ask: impl FnOnce() -> T + Send + 'static) -> T {
+        let (tell, told) = std::sync::mpsc::channel();
+        std::thread::spawn(move || tell.send(ask()));
+        told.recv_timeout(std::time::Duration::from_secs(60)).expect("a start must not wait for another user")
+    }
+
+    fn make_pipe(path: &Path) {
+        let path = std::ffi::CString::new(path.as_os_str().as_encoded_bytes()).unwrap();
+        // SAFETY: the path is a text that ends with a zero.
+        assert_eq!(unsafe { libc::mkfifo(path.as_ptr(), 0o666) }, 0);
+    }
+
     #[test]
     fn the_first_calibration_wins() {
-        let path = std::env::temp_dir().join(format!("tickpath-clock-test-{}", std::process::id()));
-        let first = host_calibration(&path).unwrap();
-        let again = host_calibration(&path).unwrap();
-        assert_eq!(first, again);
+        let scene = Scene::new("first");
+        let first = scene.calibration().unwrap();
+        assert_eq!(scene.calibration().unwrap(), first);
         assert!(first.is_sound());
-        remove_stale(&path, first.boot_id).unwrap();
-        assert_eq!(host_calibration(&path).unwrap(), first, "a good file is not removed");
-        fs::remove_file(&path).unwrap();
+        remove_stale(&scene.own(), scene.user, first.boot_id).unwrap();
+        assert_eq!(scene.calibration().unwrap(), first, "a good file is not removed");
     }
 
     #[test]
     fn all_who_come_first_get_one_calibration() {
-        let path = std::env::temp_dir().join(format!("tickpath-clock-race-{}", std::process::id()));
         for stale in [None, Some(b"something else")] {
-            stale.inspect(|bytes| fs::write(&path, bytes).unwrap());
+            let scene = Scene::new("race");
+            stale.inspect(|bytes| fs::write(scene.own(), bytes).unwrap());
             let start = Barrier::new(8);
             let come = || {
                 start.wait();
-                host_calibration(&path).unwrap()
+                scene.calibration().unwrap()
             };
             let found: Vec<_> = std::thread::scope(|scope| {
                 let comers: Vec<_> = (0..8).map(|_| scope.spawn(come)).collect();
                 comers.into_iter().map(|comer| comer.join().unwrap()).collect()
             });
             assert!(found[0].is_sound() && found.iter().all(|each| *each == found[0]), "{found:?}");
-            fs::remove_file(&path).unwrap();
         }
+    }
+
+    #[test]
+    fn the_calibration_of_another_user_is_not_believed() {
+        let scene = Scene::new("stranger");
+        let planted = scene.planted(&scene.base);
+        if std::os::unix::fs::chown(&scene.base, Some(STRANGER), None).is_err() {
+            // Root alone can play another user; what is of this user is believed.
+            assert_eq!(scene.calibration().unwrap(), planted);
+            return;
+        }
+        let measured = scene.calibration().unwrap();
+        assert_ne!(measured.ticks_per_second, planted.ticks_per_second);
+        fs::remove_file(scene.own()).unwrap();
+        scene.planted(&scene.own());
+        std::os::unix::fs::chown(scene.own(), Some(STRANGER), None).unwrap();
+        let refusal = scene.refusal();
+        assert!(refusal.contains(&format!("belongs to user {STRANGER}")) && refusal.contains("removed"), "{refusal}");
+    }
+
+    #[test]
+    fn what_others_can_change_is_not_believed() {
+        let scene = Scene::new("writable");
+        scene.planted(&scene.own());
+        for mode in [0o666, 0o664, 0o622] {
+            fs::set_permissions(scene.own(), fs::Permissions::from_mode(mode)).unwrap();
+            let refusal = scene.refusal();
+            assert!(refusal.contains("other users can write to it"), "{mode:o}: {refusal}");
+        }
+        fs::remove_file(scene.own()).unwrap();
+        let elsewhere = scene.folder.join("elsewhere");
+        scene.planted(&elsewhere);
+        std::os::unix::fs::symlink(&elsewhere, scene.own()).unwrap();
+        assert!(scene.refusal().contains("it is a symbolic link"));
+    }
+
+    #[test]
+    fn a_pipe_in_the_place_of_a_calibration_holds_up_no_start() {
+        let scene = Scene::new("pipe");
+        let (base, user) = (scene.base.clone(), scene.user);
+        make_pipe(&scene.base);
+        assert!(bounded(move || host_calibration(&base, user)).is_ok_and(|found| found.is_sound()));
+        fs::remove_file(scene.own()).unwrap();
+        make_pipe(&scene.own());
+        let base = scene.base.clone();
+        match bounded(move || host_calibration(&base, user)) {
+            Err(refused @ CalibrationError::Distrusted { .. }) => {
+                assert!(refused.to_string().contains("it is no regular file"), "{refused}");
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn users_who_come_after_root_have_its_calibration_and_keep_it() {
+        let scene = Scene::new("root");
+        // Of this user, which is as good as root's for itself.
+        let roots = scene.planted(&of_user(&scene.base, ROOT));
+        assert_eq!(scene.calibration().unwrap(), roots);
+        if scene.user != ROOT {
+            fs::write(of_user(&scene.base, ROOT), Calibration { ticks: 7, ..roots }.as_bytes()).unwrap();
+            assert_eq!(scene.calibration().unwrap(), roots, "what a user has begun with stays");
+        }
+        // Another user: the file is root's, or a stranger's whose clock is not taken.
+        let theirs = of_user(&scene.base, STRANGER);
+        let found = shared(&of_user(&scene.base, ROOT), STRANGER, roots.boot_id);
+        assert_eq!(found.is_some(), scene.user == ROOT);
+        assert!(!theirs.exists(), "a look makes nothing");
+    }
+
+    #[test]
+    fn a_lock_of_another_process_on_a_stale_file_holds_up_no_start() {
+        let scene = Scene::new("locked");
+        fs::write(scene.own(), b"something else").unwrap();
+        let held = File::open(scene.own()).unwrap();
+        held.lock().unwrap();
+        let (base, user) = (scene.base.clone(), scene.user);
+        let refused = bounded(move || host_calibration(&base, user));
+        assert!(matches!(refused, Err(CalibrationError::Foreign { .. })), "{refused:?}");
+        drop(held);
+        assert!(scene.calibration().unwrap().is_sound());
     }
 
     #[test]

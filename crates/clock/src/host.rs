@@ -15,13 +15,16 @@ pub struct HostClock {
 }
 
 impl HostClock {
-    /// The clock of this host. The first process of a boot measures for 0.2 s; all others read what it found.
+    /// The clock of this host. The first process of a user in a boot takes root's calibration, or measures for 0.2 s; all
+    /// others of this user read what it found.
     pub fn get() -> Result<Self, CalibrationError> {
         static CALIBRATION: SetOnce<Calibration> = SetOnce::new();
         let calibration = match CALIBRATION.get() {
             Some(found) => found,
             None => {
-                let found = host_calibration(Path::new("/dev/shm/tickpath-clock"))?;
+                // SAFETY: geteuid has no preconditions.
+                let user = unsafe { libc::geteuid() };
+                let found = host_calibration(Path::new("/dev/shm/tickpath-clock"), user)?;
                 CALIBRATION.get_or_make(|| found)
             }
         };

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use rustix::process::getegid;
+
 use crate::layout::HEADER_BYTES;
 use crate::{OpenError, Owner, Place};
 
@@ -89,7 +91,8 @@ pub struct Config {
     pub reserve_bytes: u64,
     /// The number of the first message of a log that does not exist yet; usually 0.
     pub first_sequence: u64,
-    /// Permissions of its files.
+    /// Permissions of its files. If a group may write them, its members are trusted: it is the effective group of this
+    /// process, or the one of [`Place::shared_with`].
     pub mode: u32,
     /// Whose a log is that does not exist yet; usually nobody's.
     pub owner: Owner,
@@ -124,7 +127,20 @@ impl Config {
         Self { segment_bytes: 16 << 20, segments: 0, ..Self::topic(place, Policy::Keep) }
     }
 
+    /// The same with a place that trusts the group which the mode lets write.
+    pub(crate) fn with_group(&self) -> Self {
+        let shares = self.mode & 0o020 != 0 && !self.place.is_shared();
+        let place = self.place.clone();
+        Self { place: if shares { place.shared_with(getegid().as_raw()) } else { place }, ..self.clone() }
+    }
+
     pub(crate) fn check(&self) -> Result<(), OpenError> {
+        if self.mode & 0o002 != 0 {
+            return Err(OpenError::Config(format!(
+                "the mode {:04o} lets every user of the host write to the log; use 0600, 0640, or 0660 for a group",
+                self.mode
+            )));
+        }
         let bytes = self.segment_bytes;
         if bytes == 0 || !bytes.is_multiple_of(HEADER_BYTES) || bytes > MAX_SEGMENT_BYTES {
             return Err(OpenError::Config(format!(

@@ -10,14 +10,14 @@
 //! and a store, both relaxed: a reader sees each word as it is at some moment, and not all of them at the same one.
 //! Another start of the writer makes new ones under the same name: [`CountersReader::is_current`] tells.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, DirBuilder};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
-use std::path::PathBuf;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 
 use crate::fork::Birthplace;
 use crate::lock::{self, ByteLock, TryLock};
 use crate::mapping::{Access, Mapping, allocate};
+use crate::place::WRITER_LOCK;
 use crate::region::Region;
 use crate::sync::Ordering;
 use crate::{OpenError, Place};
@@ -32,6 +32,9 @@ const NAME_BYTES: usize = 56;
 const MOST_RUNS: u64 = 1 << 16;
 const MOST_WORDS: u64 = 1 << 20;
 const MODE: u32 = 0o600;
+/// The file in the folder of the name, and the same while it is made.
+const FILE: &str = "words";
+const DRAFT: &str = "words.new";
 
 /// Byte offsets in the header.
 const VERSION_AT: usize = 8;
@@ -51,9 +54,9 @@ impl Counters {
     /// Makes counters of zero under a name of shared memory, in runs of a name and a number of words each. The incarnation
     /// is a number that no earlier writer of these counters had.
     pub fn open(place: &Place, incarnation: u64, runs: &[(String, usize)]) -> Result<Self, OpenError> {
-        let fail = |e| OpenError::Io { place: place.clone(), reason: e };
+        let fail = |e| OpenError::from_io(place, 0, e);
         DirBuilder::new().recursive(true).mode(MODE | 0o100).create(place.dir()).map_err(fail)?;
-        let lock = match lock::try_lock(&place.writer_lock(), 0, MODE).map_err(fail)? {
+        let lock = match lock::try_lock(place, WRITER_LOCK, 0, MODE).map_err(fail)? {
             TryLock::Ours(lock) => lock,
             TryLock::Taken(pid) => return Err(OpenError::HasWriter { place: place.clone(), pid }),
         };
@@ -62,10 +65,8 @@ impl Counters {
         }
         let words: usize = runs.iter().map(|(_, words)| words).sum();
         let (from, bytes) = (words_from(runs.len()), words_from(runs.len()) + words * 8);
-        let draft = place.dir().join("words.new");
-        let _ = fs::remove_file(&draft);
-        let options = OpenOptions::new().read(true).write(true).create_new(true).mode(MODE).open(&draft);
-        let file = options.map_err(fail)?;
+        let folder = place.open_folder().map_err(fail)?;
+        let file = folder.draft(DRAFT, MODE).map_err(fail)?;
         allocate(&file, 0, bytes as u64).map_err(fail)?;
         let region = Region::mapped(Mapping::new(&file, 0, bytes, Access::Write).map_err(fail)?);
         let head = [MAGIC, VERSION.into(), incarnation, std::process::id().into(), runs.len() as u64, words as u64];
@@ -78,7 +79,7 @@ impl Counters {
             region.word(at + NAME_BYTES).store(*words as u64, Ordering::Relaxed);
         }
         // The name is given to what is whole: a reader that finds it never sees the header half written.
-        fs::rename(&draft, file_of(place)).map_err(fail)?;
+        folder.rename(DRAFT, &folder, FILE).map_err(fail)?;
         region.populate();
         let born = Birthplace::here();
         Ok(Self { words: region.part(from, words * 8), place: place.clone(), born, _lock: lock })
@@ -104,8 +105,9 @@ impl Drop for Counters {
         if self.born.is_elsewhere() {
             return;
         }
-        let _ = fs::remove_file(file_of(&self.place));
-        let _ = fs::remove_file(self.place.writer_lock());
+        let Ok(folder) = self.place.open_folder() else { return };
+        let _ = folder.remove(FILE);
+        let _ = folder.remove(WRITER_LOCK);
         let _ = fs::remove_dir(self.place.dir());
     }
 }
@@ -124,12 +126,10 @@ pub struct CountersReader {
 impl CountersReader {
     /// Maps the counters of this name.
     pub fn open(place: &Place) -> Result<Self, OpenError> {
-        let fail = |e: io::Error| match e.kind() {
-            io::ErrorKind::NotFound => OpenError::NotFound(place.clone()),
-            _ => OpenError::Io { place: place.clone(), reason: e },
-        };
+        let fail = |e: io::Error| OpenError::from_io(place, 0, e);
         let damaged = |what: &str| OpenError::Damaged { place: place.clone(), what: what.to_owned() };
-        let file = File::open(file_of(place)).map_err(fail)?;
+        let opened = place.open_folder().and_then(|folder| folder.open_file(FILE, Access::Read));
+        let file = opened.map_err(fail)?;
         let metadata = file.metadata().map_err(fail)?;
         let bytes = metadata.len() as usize;
         if bytes < HEAD_BYTES {
@@ -164,12 +164,13 @@ impl CountersReader {
 
     /// The process that counts here, if it lives.
     pub fn writer(&self) -> Option<u32> {
-        lock::holder(&self.place.writer_lock(), 0).ok().flatten().filter(|_| self.is_current())
+        lock::holder(&self.place, WRITER_LOCK, 0).ok().flatten().filter(|_| self.is_current())
     }
 
     /// False once another start of the writer has counters of its own under this name, or none has any more.
     pub fn is_current(&self) -> bool {
-        fs::metadata(file_of(&self.place)).is_ok_and(|now| (now.dev(), now.ino()) == self.file)
+        let now = self.place.open_folder().and_then(|folder| folder.look(FILE));
+        now.is_ok_and(|now| (now.dev(), now.ino()) == self.file)
     }
 
     /// The runs: each with its name, and its words as they are now.
@@ -200,8 +201,4 @@ fn read_runs(region: &Region, count: usize, most: usize) -> Option<Vec<(String, 
 /// Where the words begin behind so many runs.
 fn words_from(runs: usize) -> usize {
     HEAD_BYTES + runs * RUN_BYTES
-}
-
-fn file_of(place: &Place) -> PathBuf {
-    place.dir().join("words")
 }

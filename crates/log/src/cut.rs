@@ -1,9 +1,8 @@
 //! Seeing that somebody has truncated the files of a log that is open.
 
-use std::fs;
-
 use crate::control::{CONTROL_BYTES, Control};
 use crate::guard::Guard;
+use crate::place::{CONTROL, DATA};
 use crate::region::Region;
 use crate::{Place, Writer};
 
@@ -25,16 +24,17 @@ impl Writer {
 /// True if one of the two was found cut, or its file is shorter than it was mapped; `bytes` are those of the data file.
 /// What is found once stays.
 pub(crate) fn is_cut(data: &Region, control: Option<&Control>, place: &Place, bytes: u64) -> bool {
-    let is_short = |region: &Region, path, bytes| {
+    let length = |file| place.open_folder().and_then(|folder| folder.look(file)).map(|found| found.len());
+    let is_short = |region: &Region, file, bytes| {
         let Some(guard) = region.guarded() else { return false };
         // By its name: a log that was removed is whole where it is open.
-        if !guard.is_cut() && fs::metadata(path).is_ok_and(|file| file.len() < bytes) {
+        if !guard.is_cut() && length(file).is_ok_and(|length| length < bytes) {
             guard.cut();
         }
         guard.is_cut()
     };
-    is_short(data, place.data(), bytes)
-        || control.is_some_and(|control| is_short(control.region(), place.control(), CONTROL_BYTES as u64))
+    is_short(data, DATA, bytes)
+        || control.is_some_and(|control| is_short(control.region(), CONTROL, CONTROL_BYTES as u64))
 }
 
 /// The same, of what was touched or asked about before.

@@ -6,6 +6,8 @@ use std::io;
 use tickpath_clock::CalibrationError;
 
 #[cfg(not(loom))]
+use crate::folder::Distrust;
+#[cfg(not(loom))]
 use crate::{Place, PlaceError};
 
 /// Why a log could not be opened for writing or reading.
@@ -125,6 +127,14 @@ pub enum OpenError {
         /// What the operating system says.
         reason: io::Error,
     },
+    /// Another user has made it, or could change it under us.
+    #[error("{place} is not used: {reason}")]
+    Distrusted {
+        /// Which log.
+        place: Place,
+        /// Which folder or file, why, and the remedy.
+        reason: Distrust,
+    },
     /// No space.
     #[error("no space for {bytes} bytes of {place} ({reason}); free some, or ask for smaller segments")]
     NoSpace {
@@ -150,6 +160,10 @@ impl OpenError {
     /// The variant for an error of the operating system.
     pub(crate) fn from_io(place: &Place, bytes: u64, reason: io::Error) -> Self {
         let place = place.clone();
+        let reason = match reason.downcast::<Distrust>() {
+            Ok(reason) => return Self::Distrusted { place, reason },
+            Err(reason) => reason,
+        };
         match reason.raw_os_error() {
             Some(libc::ENOSPC | libc::EDQUOT) => Self::NoSpace { place, bytes, reason },
             Some(libc::EACCES | libc::EPERM | libc::EROFS) => Self::Permission { place, reason },

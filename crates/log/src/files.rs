@@ -1,8 +1,8 @@
 //! Making and opening a log's files.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{DirBuilder, File};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::Path;
 use std::time::UNIX_EPOCH;
 
@@ -11,6 +11,7 @@ use zerocopy::{FromZeros, IntoBytes};
 
 use crate::config::{MAX_SEGMENT_BYTES, MAX_SEGMENTS};
 use crate::control::{CONTROL_BYTES, Control, MANDATORY};
+use crate::folder::Folder;
 use crate::follow::{Follower, Step};
 use crate::guard::Others;
 use crate::layout::{
@@ -18,6 +19,7 @@ use crate::layout::{
     SEGMENT_HEADER_BYTES,
 };
 use crate::mapping::{Access, Mapping, allocate};
+use crate::place::{CONTROL, CONTROL_DRAFT, DATA, DATA_DRAFT, READER_LOCKS, WRITER_LOCK};
 use crate::progress::Missing;
 use crate::region::Region;
 use crate::segments::Segments;
@@ -146,17 +148,17 @@ pub fn owner(place: &Place) -> Result<Owner, OpenError> {
 
 /// The process that writes a log now, if one does.
 pub fn writer(place: &Place) -> Option<u32> {
-    lock::holder(&place.writer_lock(), 0).ok().flatten()
+    lock::holder(place, WRITER_LOCK, 0).ok().flatten()
 }
 
 /// The process that is a log's mandatory reader now, if one is.
 pub fn mandatory_reader(place: &Place) -> Option<u32> {
-    lock::holder(&place.reader_locks(), MANDATORY as u32).ok().flatten()
+    lock::holder(place, READER_LOCKS, MANDATORY as u32).ok().flatten()
 }
 
 /// Opens the data file for reading, or for writing as well.
 pub(crate) fn open_data(place: &Place, access: Access) -> Result<(File, Shape), OpenError> {
-    let opened = OpenOptions::new().read(true).write(access == Access::Write).open(place.data());
+    let opened = place.open_folder().and_then(|folder| folder.open_file(DATA, access));
     let mut file = opened.map_err(|e| OpenError::from_io(place, 0, e))?;
     let shape = Shape::read(place, &mut file)?;
     Ok((file, shape))
@@ -184,11 +186,13 @@ pub(crate) fn create(config: &Config, shape: &Shape) -> Result<(File, Control), 
     let place = &config.place;
     let bytes = (HEADER_BYTES + shape.segment_bytes * shape.segments) as u64;
     let fail = |e| OpenError::from_io(place, bytes, e);
-    let control = create_control(place, config.mode).map_err(fail)?;
+    let folder = place.open_folder().map_err(fail)?;
+    let control = create_control(place, &folder, config.mode).map_err(fail)?;
     if shape.mandatory {
         control.name_mandatory(shape.first_sequence);
     }
-    let file = create_data(place, shape, bytes, config.mode).inspect_err(|_| discard(place)).map_err(fail)?;
+    let made = create_data(place, &folder, shape, bytes, config.mode);
+    let file = made.inspect_err(|_| discard(place, &folder)).map_err(fail)?;
     Ok((file, control))
 }
 
@@ -214,39 +218,42 @@ pub(crate) fn refuse_holes(place: &Place, file: &File) -> Result<(), OpenError> 
 
 /// Makes the folder of a log, open to those who may use the log.
 pub(crate) fn create_folder(config: &Config) -> Result<(), OpenError> {
-    let search = (config.mode & 0o444) >> 2;
-    DirBuilder::new()
-        .recursive(true)
-        .mode(config.mode | search)
-        .create(config.place.dir())
-        .map_err(|e| OpenError::no_folder(&config.place, e))
+    config.check()?;
+    make_folder(config.place.dir(), config.mode).map_err(|e| OpenError::no_folder(&config.place, e))
 }
 
-fn create_data(place: &Place, shape: &Shape, bytes: u64, mode: u32) -> io::Result<File> {
-    let draft = place.dir().join("data.new");
-    let mut file = open_new(&draft, mode)?;
+/// Makes a folder, and those above it, for users who may use files of this mode.
+fn make_folder(dir: &Path, mode: u32) -> io::Result<()> {
+    let search = (mode & 0o444) >> 2;
+    DirBuilder::new().recursive(true).mode(mode | search).create(dir)
+}
+
+fn create_data(place: &Place, folder: &Folder, shape: &Shape, bytes: u64, mode: u32) -> io::Result<File> {
+    let mut file = folder.draft(DATA_DRAFT, mode)?;
     allocate(&file, 0, bytes)?;
     file.write_all(shape.header().as_bytes())?;
     if !place.is_shared_memory() {
         file.sync_all()?;
     }
-    fs::rename(&draft, place.data())?;
+    folder.rename(DATA_DRAFT, folder, DATA)?;
     if !place.is_shared_memory() {
-        sync_folder(place.dir())?;
+        folder.sync()?;
         place.dir().parent().map_or(Ok(()), sync_folder)?;
     }
     Ok(file)
 }
 
 /// Moves the files of a log to another folder of the same disk. It is moved once its data file is.
-pub(crate) fn move_to(place: &Place, folder: &Path) -> io::Result<()> {
-    fs::create_dir_all(folder)?;
-    for (from, name) in [(place.control(), "control"), (place.data(), "data")] {
-        fs::rename(from, folder.join(name))?;
+pub(crate) fn move_to(config: &Config, dir: &Path) -> io::Result<()> {
+    make_folder(dir, config.mode)?;
+    let there = Place::folder(dir).with_group_of(&config.place).open_folder()?;
+    let here = config.place.open_folder()?;
+    for name in [CONTROL, DATA] {
+        here.rename(name, &there, name)?;
     }
-    sync_folder(folder)?;
-    folder.parent().map_or(Ok(()), sync_folder)?;
-    sync_folder(place.dir())
+    there.sync()?;
+    dir.parent().map_or(Ok(()), sync_folder)?;
+    here.sync()
 }
 
 /// A rename is durable only when its folder is.
@@ -255,18 +262,13 @@ fn sync_folder(dir: &Path) -> io::Result<()> {
 }
 
 /// Takes away what a failed creation made.
-fn discard(place: &Place) {
-    let _ = fs::remove_file(place.dir().join("data.new"));
+fn discard(place: &Place, folder: &Folder) {
+    let _ = folder.remove(DATA_DRAFT);
     let _ = place.remove();
 }
 
-pub(crate) fn open_new(path: &Path, mode: u32) -> io::Result<File> {
-    OpenOptions::new().read(true).write(true).create(true).truncate(true).mode(mode).open(path)
-}
-
-fn create_control(place: &Place, mode: u32) -> io::Result<Control> {
-    let draft = place.dir().join("control.new");
-    let file = open_new(&draft, mode)?;
+fn create_control(place: &Place, folder: &Folder, mode: u32) -> io::Result<Control> {
+    let file = folder.draft(CONTROL_DRAFT, mode)?;
     allocate(&file, 0, CONTROL_BYTES as u64)?;
     let control = map_control(&file, Others::Trusted)?;
     control.magic().store(CONTROL_MAGIC, Ordering::SeqCst);
@@ -274,14 +276,15 @@ fn create_control(place: &Place, mode: u32) -> io::Result<Control> {
     if !place.is_shared_memory() {
         file.sync_all()?;
     }
-    fs::rename(&draft, place.control())?;
+    folder.rename(CONTROL_DRAFT, folder, CONTROL)?;
     Ok(control)
 }
 
 /// Maps the control file of a log that exists; the writer makes it anew if it was lost.
 pub(crate) fn open_control(place: &Place, others: Others) -> Result<Control, OpenError> {
     let fail = |e| OpenError::from_io(place, CONTROL_BYTES as u64, e);
-    let file = OpenOptions::new().read(true).write(true).open(place.control()).map_err(fail)?;
+    let opened = place.open_folder().and_then(|folder| folder.open_file(CONTROL, Access::Write));
+    let file = opened.map_err(fail)?;
     let control = map_control(&file, others).map_err(fail)?;
     if control.magic().load(Ordering::SeqCst) != CONTROL_MAGIC {
         return Err(OpenError::Damaged { place: place.clone(), what: "its control file is none".to_owned() });
@@ -306,9 +309,12 @@ impl Missing {
 
 /// Opens the control file, or makes it if it was lost.
 pub(crate) fn open_or_create_control(config: &Config, others: Others) -> Result<Control, OpenError> {
-    match open_control(&config.place, others) {
-        Err(OpenError::NotFound(_)) => create_control(&config.place, config.mode)
-            .map_err(|e| OpenError::from_io(&config.place, CONTROL_BYTES as u64, e)),
+    let place = &config.place;
+    match open_control(place, others) {
+        Err(OpenError::NotFound(_)) => {
+            let made = place.open_folder().and_then(|folder| create_control(place, &folder, config.mode));
+            made.map_err(|e| OpenError::from_io(place, CONTROL_BYTES as u64, e))
+        }
         other => other,
     }
 }

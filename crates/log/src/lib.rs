@@ -63,6 +63,8 @@ mod cut;
 #[cfg(not(loom))]
 mod files;
 #[cfg(not(loom))]
+mod folder;
+#[cfg(not(loom))]
 mod fork;
 #[cfg(not(loom))]
 mod guard;
@@ -116,6 +118,7 @@ pub use {
     counters::{Counters, CountersReader},
     error::OpenError,
     files::{mandatory_reader, owner, writer},
+    folder::{Distrust, own_file, own_folder},
     guard::faults,
     line::SharedWords,
     place::{Place, PlaceError},

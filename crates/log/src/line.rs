@@ -1,11 +1,10 @@
 //! Two bare words in shared memory, a cache line each: the floor under everything that a log does.
 
-use std::fs::OpenOptions;
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicU64;
 
+use crate::folder::own_file;
 use crate::mapping::{Access, Mapping, allocate};
 use crate::place::Place;
 use crate::region::Region;
@@ -22,8 +21,7 @@ const BYTES: usize = 4096;
 impl SharedWords {
     /// Makes 32 words of zero, or maps those that are there.
     pub fn open(name: &str) -> io::Result<Self> {
-        let file =
-            OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path(name)?)?;
+        let file = own_file(&path(name)?)?;
         allocate(&file, 0, BYTES as u64)?;
         let mapping = Mapping::new(&file, 0, BYTES, Access::Write)?;
         Ok(Self { region: Region::mapped(mapping) })

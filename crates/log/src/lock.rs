@@ -23,15 +23,16 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::fmt;
-use std::fs::{File, OpenOptions};
+use std::fs::{File, Metadata};
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::path::Path;
+use std::os::unix::fs::MetadataExt;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
+use crate::Place;
+use crate::folder::Folder;
 use crate::fork::Birthplace;
 use crate::who::Who;
 
@@ -66,14 +67,14 @@ pub(crate) enum TryLock {
     Taken(u32),
 }
 
-/// Locks one byte of the file at `path`, which is made with this mode if it is not there.
-pub(crate) fn try_lock(path: &Path, byte: u32, mode: u32) -> io::Result<TryLock> {
-    Table::here().try_lock(path, byte, mode)
+/// Locks one byte of a file in a log's folder. The file is made with this mode if it is not there.
+pub(crate) fn try_lock(place: &Place, file: &str, byte: u32, mode: u32) -> io::Result<TryLock> {
+    Table::here().try_lock(place, file, byte, mode)
 }
 
 /// The process that holds a byte of the file, if one does.
-pub(crate) fn holder(path: &Path, byte: u32) -> io::Result<Option<u32>> {
-    Table::here().holder(path, byte)
+pub(crate) fn holder(place: &Place, file: &str, byte: u32) -> io::Result<Option<u32>> {
+    Table::here().holder(place, file, byte)
 }
 
 impl Table {
@@ -104,9 +105,11 @@ impl Table {
         !self.born.is_elsewhere() && self.who.pid == std::process::id()
     }
 
-    fn try_lock(&'static self, path: &Path, byte: u32, mode: u32) -> io::Result<TryLock> {
+    fn try_lock(&'static self, place: &Place, name: &str, byte: u32, mode: u32) -> io::Result<TryLock> {
         loop {
-            let tried = self.with_file(path, mode, |id, file| {
+            let folder = place.open_folder()?;
+            let open = || folder.open_or_make(name, mode);
+            let tried = self.with_file(&folder, name, open, |id, file| {
                 Ok(match file.try_lock(byte, self.who)? {
                     None => TryLock::Ours(ByteLock { table: self, id, byte }),
                     Some(pid) => TryLock::Taken(pid),
@@ -114,17 +117,14 @@ impl Table {
             })?;
             match &tried {
                 // Somebody removed the file between our opening and locking it: that lock excludes nobody.
-                TryLock::Ours(lock) if file_id(path) != Some(lock.id) => continue,
+                TryLock::Ours(lock) if file_at(place, name) != Some(lock.id) => continue,
                 _ => return Ok(tried),
             }
         }
     }
 
-    fn holder(&self, path: &Path, byte: u32) -> io::Result<Option<u32>> {
-        if !path.exists() {
-            return Ok(None);
-        }
-        self.with_file(path, 0o600, |_, file| {
+    fn holder(&self, place: &Place, name: &str, byte: u32) -> io::Result<Option<u32>> {
+        let ask = |_: FileId, file: &mut LockFile| -> io::Result<Option<u32>> {
             if file.bytes.contains(&byte) {
                 return Ok(Some(self.who.pid));
             }
@@ -132,24 +132,30 @@ impl Table {
                 Some(pid) => Ok(Some(pid)),
                 None => Ok(file.marked(byte, self.who)?.map(|who| who.pid)),
             }
-        })
+        };
+        let asked =
+            place.open_folder().and_then(|folder| self.with_file(&folder, name, || folder.open_lock(name), ask));
+        match asked {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+            asked => asked,
+        }
     }
 
     /// Runs `work` on this table's one descriptor of the file; closes it only if no byte of it is ours.
     fn with_file<T>(
         &self,
-        path: &Path,
-        mode: u32,
+        folder: &Folder,
+        name: &str,
+        open: impl FnOnce() -> io::Result<File>,
         work: impl FnOnce(FileId, &mut LockFile) -> io::Result<T>,
     ) -> io::Result<T> {
         let mut files = self.files();
-        let known = file_id(path).filter(|id| files.contains_key(id));
+        let known = folder.look(name).ok().map(|there| file_id(&there)).filter(|id| files.contains_key(id));
         let id = match known {
             Some(id) => id,
             None => {
-                let file = open(path, mode)?;
-                let metadata = file.metadata()?;
-                let id = (metadata.dev(), metadata.ino());
+                let file = open()?;
+                let id = file_id(&file.metadata()?);
                 files.insert(id, LockFile { file, bytes: Vec::new() });
                 id
             }
@@ -312,16 +318,13 @@ fn mark(byte: u32, who: Who) -> i64 {
     marks(byte) | who.word() as i64
 }
 
-fn file_id(path: &Path) -> Option<FileId> {
-    std::fs::metadata(path).map(|m| (m.dev(), m.ino())).ok()
+fn file_id(file: &Metadata) -> FileId {
+    (file.dev(), file.ino())
 }
 
-fn open(path: &Path, mode: u32) -> io::Result<File> {
-    let all = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(mode).open(path);
-    match all {
-        Err(e) if e.kind() == io::ErrorKind::PermissionDenied => File::open(path),
-        other => other,
-    }
+/// The file that has this name now.
+fn file_at(place: &Place, name: &str) -> Option<FileId> {
+    place.open_folder().and_then(|folder| folder.look(name)).map(|there| file_id(&there)).ok()
 }
 
 fn range(kind: i32, start: i64, length: i64) -> libc::flock {
@@ -345,12 +348,13 @@ fn control(file: &File, command: i32, request: &mut libc::flock) -> io::Result<(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::path::PathBuf;
+
+    const FILE: &str = "lock";
 
     /// A lock file, and two copies of the library in this process: each has a table of its own, and nothing else of its own
     /// has to do with locks.
     struct Scene {
-        path: PathBuf,
+        place: Place,
         copies: [&'static Table; 2],
         _dir: tempfile::TempDir,
     }
@@ -359,11 +363,11 @@ mod tests {
         fn new() -> Self {
             let dir = tempfile::tempdir().unwrap();
             let copies = [(); 2].map(|()| &*Box::leak(Box::new(Table::new())));
-            Self { path: dir.path().join("lock"), copies, _dir: dir }
+            Self { place: Place::folder(dir.path()), copies, _dir: dir }
         }
 
         fn lock(&self, copy: usize, byte: u32) -> Option<ByteLock> {
-            match self.copies[copy].try_lock(&self.path, byte, 0o600).unwrap() {
+            match self.copies[copy].try_lock(&self.place, FILE, byte, 0o600).unwrap() {
                 TryLock::Ours(lock) => Some(lock),
                 TryLock::Taken(pid) => {
                     assert_eq!(pid, std::process::id());
@@ -373,12 +377,16 @@ mod tests {
         }
 
         fn holders(&self, byte: u32) -> [Option<u32>; 2] {
-            self.copies.map(|copy| copy.holder(&self.path, byte).unwrap())
+            self.copies.map(|copy| copy.holder(&self.place, FILE, byte).unwrap())
+        }
+
+        fn open(&self) -> File {
+            self.place.open_folder().unwrap().open_or_make(FILE, 0o600).unwrap()
         }
 
         /// The mark of a process on a byte, by an opened file that nobody else has.
         fn marked_by(&self, byte: u32, who: Who) -> File {
-            let file = open(&self.path, 0o600).unwrap();
+            let file = self.open();
             control(&file, libc::F_OFD_SETLK, &mut range(libc::F_WRLCK, mark(byte, who), 1)).unwrap();
             file
         }
@@ -440,7 +448,7 @@ mod tests {
     #[test]
     fn a_strangers_locks_hold_up_nobody_for_ever() {
         let scene = Scene::new();
-        let file = open(&scene.path, 0o600).unwrap();
+        let file = scene.open();
         for number in 0..2 * MOST_MARKS as u64 {
             let place = mark(0, dead(number));
             control(&file, libc::F_OFD_SETLK, &mut range(libc::F_WRLCK, place, 1)).unwrap();

@@ -4,6 +4,20 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use crate::folder::{Folder, Links};
+
+/// The files of a log by their names in its folder.
+pub(crate) const DATA: &str = "data";
+pub(crate) const CONTROL: &str = "control";
+pub(crate) const QUEUE: &str = "queue";
+pub(crate) const WRITER_LOCK: &str = "writer.lock";
+pub(crate) const READER_LOCKS: &str = "readers.lock";
+
+/// The same while they are made: a killed writer leaves them.
+pub(crate) const DATA_DRAFT: &str = "data.new";
+pub(crate) const CONTROL_DRAFT: &str = "control.new";
+pub(crate) const QUEUE_DRAFT: &str = "queue.new";
+
 /// The folder of shared memory.
 const SHARED_MEMORY: &str = "/dev/shm";
 
@@ -15,6 +29,8 @@ const MAX_NAME_BYTES: usize = 128;
 pub struct Place {
     dir: PathBuf,
     shared_memory: bool,
+    /// The group whose members may own and write its files, too.
+    group: Option<u32>,
 }
 
 /// A text that names no place.
@@ -40,23 +56,39 @@ impl Place {
         if name.is_empty() || name.len() > MAX_NAME_BYTES || name.starts_with('.') || !name.bytes().all(good) {
             return Err(PlaceError::Name(name.to_owned()));
         }
-        Ok(Self { dir: Path::new(SHARED_MEMORY).join(format!("tickpath.{name}")), shared_memory: true })
+        Ok(Self { dir: Path::new(SHARED_MEMORY).join(format!("tickpath.{name}")), shared_memory: true, group: None })
     }
 
     /// Where a log lies that has no name. Nothing can be opened there.
     pub(crate) fn nowhere() -> Self {
-        Self { dir: PathBuf::from("/dev/null/tickpath"), shared_memory: true }
+        Self { dir: PathBuf::from("/dev/null/tickpath"), shared_memory: true, group: None }
     }
 
     /// A log on a disk, in a folder of its own.
     pub fn folder(dir: impl Into<PathBuf>) -> Self {
-        Self { dir: dir.into(), shared_memory: false }
+        Self { dir: dir.into(), shared_memory: false, group: None }
+    }
+
+    /// The same place, where the members of this group (its number) are trusted beside this process's user and root: they
+    /// may own and write the log's files.
+    pub fn shared_with(self, group: u32) -> Self {
+        Self { group: Some(group), ..self }
+    }
+
+    /// The same place, where the group of another one is trusted.
+    pub(crate) fn with_group_of(self, other: &Self) -> Self {
+        Self { group: other.group, ..self }
+    }
+
+    /// True if a group is named whose members are trusted.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.group.is_some()
     }
 
     /// The topics that lie in shared memory now, by name.
     pub fn all_in_shared_memory() -> std::io::Result<Vec<String>> {
         let mut names = Self::names_in_shared_memory()?;
-        names.retain(|name| Self::shared_memory(name).is_ok_and(|place| place.data().exists()));
+        names.retain(|name| Self::shared_memory(name).is_ok_and(|place| place.exists()));
         Ok(names)
     }
 
@@ -83,16 +115,15 @@ impl Place {
 
     /// True if a log is there.
     pub fn exists(&self) -> bool {
-        self.data().exists()
+        self.dir.join(DATA).exists()
     }
 
     /// Removes the log's files. Processes that have it open keep what they have.
     pub fn remove(&self) -> std::io::Result<()> {
-        let files = [self.data(), self.control(), self.queue(), self.writer_lock(), self.reader_locks()];
-        // Who was killed while making the log has left one of these.
-        let drafts = ["data.new", "control.new", "queue.new"].map(|draft| self.dir.join(draft));
-        for file in files.iter().chain(&drafts) {
-            match std::fs::remove_file(file) {
+        let folder = self.open_folder()?;
+        let files = [DATA, CONTROL, QUEUE, WRITER_LOCK, READER_LOCKS, DATA_DRAFT, CONTROL_DRAFT, QUEUE_DRAFT];
+        for file in files {
+            match folder.remove(file) {
                 Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(e),
                 _ => {}
             }
@@ -100,24 +131,10 @@ impl Place {
         std::fs::remove_dir(&self.dir)
     }
 
-    pub(crate) fn data(&self) -> PathBuf {
-        self.dir.join("data")
-    }
-
-    pub(crate) fn control(&self) -> PathBuf {
-        self.dir.join("control")
-    }
-
-    pub(crate) fn queue(&self) -> PathBuf {
-        self.dir.join("queue")
-    }
-
-    pub(crate) fn writer_lock(&self) -> PathBuf {
-        self.dir.join("writer.lock")
-    }
-
-    pub(crate) fn reader_locks(&self) -> PathBuf {
-        self.dir.join("readers.lock")
+    /// Opens the folder and checks whose it is.
+    pub(crate) fn open_folder(&self) -> std::io::Result<Folder> {
+        let links = if self.shared_memory { Links::Refused } else { Links::Checked };
+        Folder::open(&self.dir, links, self.group)
     }
 }
 

@@ -5,6 +5,7 @@ use tickpath_clock::{Clock, HostClock, Wait};
 use crate::claim::{Claim, Claimant, Claims, Delivery, MAX_PULLERS};
 use crate::fork::Birthplace;
 use crate::lock::{self, ByteLock, TryLock};
+use crate::place::READER_LOCKS;
 use crate::queue::{find_claims, lock_byte};
 use crate::reader::walk::Walked;
 use crate::sync::{Ordering, fence};
@@ -198,9 +199,8 @@ impl Puller {
     /// Ends the slots of pullers whose processes have ended.
     #[cold]
     fn bury_fallen(&mut self) {
-        let locks = self.place.reader_locks();
         for slot in self.claims.slots().filter(|&slot| slot != self.owner.slot) {
-            if let Ok(TryLock::Ours(_lock)) = lock::try_lock(&locks, lock_byte(slot), 0o600) {
+            if let Ok(TryLock::Ours(_lock)) = lock::try_lock(&self.place, READER_LOCKS, lock_byte(slot), 0o600) {
                 self.claims.leave(slot);
             }
         }
@@ -241,7 +241,7 @@ impl Drop for Puller {
 
 fn take_slot(place: &Place) -> Result<(usize, ByteLock), OpenError> {
     for slot in 0..MAX_PULLERS {
-        let tried = lock::try_lock(&place.reader_locks(), lock_byte(slot), 0o600);
+        let tried = lock::try_lock(place, READER_LOCKS, lock_byte(slot), 0o600);
         if let TryLock::Ours(lock) = tried.map_err(|e| OpenError::from_io(place, 0, e))? {
             return Ok((slot, lock));
         }

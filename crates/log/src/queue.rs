@@ -11,7 +11,7 @@
 //! A queue is a log with the policy `fail`, of which the oldest message that is not done holds the writer, whether or
 //! not anybody pulls. Who has which message is in a file of its own; `claim.rs` says how that is shared.
 
-use std::fs::{self, OpenOptions};
+use std::fs::File;
 use std::io;
 
 use tickpath_clock::Calibration;
@@ -23,6 +23,7 @@ use crate::guard::Others;
 use crate::layout::SEGMENT_HEADER_BYTES;
 use crate::lock;
 use crate::mapping::{Access, Mapping, allocate};
+use crate::place::{QUEUE, QUEUE_DRAFT, READER_LOCKS};
 use crate::region::Region;
 use crate::{Config, OpenError, Place, Policy, ReadError, Reader, Writer};
 
@@ -38,6 +39,7 @@ impl Writer {
             let what = "a queue is held by what its pullers have not done, and can have no mandatory reader";
             return Err(OpenError::Config(what.to_owned()));
         }
+        let config = &config.with_group();
         let mut writer = Self::open(config, calibration)?;
         let control = writer.control().clone();
         let claims = match open_claims(&config.place, writer.shape(), control.clone()) {
@@ -58,7 +60,7 @@ pub fn waiting(place: &Place) -> Result<u64, OpenError> {
     reader.seek(u64::MAX).map_err(damaged)?;
     let tail = reader.sequence();
     let claims = find_claims(place)?;
-    let is_gone = |slot: &usize| matches!(lock::holder(&place.reader_locks(), lock_byte(*slot)), Ok(None));
+    let is_gone = |slot: &usize| matches!(lock::holder(place, READER_LOCKS, lock_byte(*slot)), Ok(None));
     let gone = claims.slots().filter(is_gone).fold(0_u64, |gone, slot| gone | 1_u64 << slot);
     Ok(claims.waiting(tail, gone))
 }
@@ -81,7 +83,8 @@ pub(crate) fn lock_byte(slot: usize) -> u32 {
 fn open_claims(place: &Place, shape: &Shape, control: Control) -> Result<Claims, OpenError> {
     let (capacity, bytes) = size(shape);
     let fail = |e| OpenError::from_io(place, bytes as u64, e);
-    let file = OpenOptions::new().read(true).write(true).open(place.queue()).map_err(fail)?;
+    let opened = place.open_folder().and_then(|folder| folder.open_file(QUEUE, Access::Write));
+    let file = opened.map_err(fail)?;
     let claims = map(&file, control, capacity).map_err(fail)?;
     if !claims.is_marked() {
         let what = "its queue file is none, or of another size".to_owned();
@@ -95,19 +98,19 @@ fn create_claims(config: &Config, shape: &Shape, control: Control) -> Result<Cla
     let place = &config.place;
     let (capacity, bytes) = size(shape);
     let fail = |e| OpenError::from_io(place, bytes as u64, e);
-    let draft = place.dir().join("queue.new");
-    let file = files::open_new(&draft, config.mode).map_err(fail)?;
+    let folder = place.open_folder().map_err(fail)?;
+    let file = folder.draft(QUEUE_DRAFT, config.mode).map_err(fail)?;
     allocate(&file, 0, bytes as u64).map_err(fail)?;
     let claims = map(&file, control, capacity).map_err(fail)?;
     claims.mark();
     if !place.is_shared_memory() {
         file.sync_all().map_err(fail)?;
     }
-    fs::rename(&draft, place.queue()).map_err(fail)?;
+    folder.rename(QUEUE_DRAFT, &folder, QUEUE).map_err(fail)?;
     Ok(claims)
 }
 
-fn map(file: &fs::File, control: Control, capacity: u64) -> io::Result<Claims> {
+fn map(file: &File, control: Control, capacity: u64) -> io::Result<Claims> {
     let mapping = Mapping::new(file, 0, Claims::bytes(capacity), Access::Write)?;
     mapping.populate(Access::Write);
     Ok(Claims::new(Region::mapped(mapping), control, capacity))

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::control::MANDATORY;
 use crate::guard::Others;
 use crate::lock::{self, TryLock};
+use crate::place::READER_LOCKS;
 use crate::{OpenError, Place, files};
 
 /// Removes a log that is stale, whatever is in its files. A writer of a `fail` log that still has it open is told at its
@@ -15,7 +16,7 @@ pub fn retire(place: &Place) -> Result<(), OpenError> {
         return Ok(());
     }
     // Held to the end, so that no mandatory reader comes meanwhile.
-    let ours = match lock::try_lock(&place.reader_locks(), MANDATORY as u32, 0o600) {
+    let ours = match lock::try_lock(place, READER_LOCKS, MANDATORY as u32, 0o600) {
         Ok(TryLock::Taken(pid)) if names_mandatory(place) => {
             return Err(OpenError::HasReader { place: place.clone(), pid });
         }
@@ -29,7 +30,13 @@ pub fn retire(place: &Place) -> Result<(), OpenError> {
 /// The same, whoever reads it, and whatever else lies in its folder: for a log whose files belong to somebody who is not
 /// to be asked.
 pub fn evict(place: &Place) -> Result<(), OpenError> {
-    remove(place).or_else(|_| set_aside(place).map_err(|e| OpenError::from_io(place, 0, e)))
+    remove(place).or_else(|refused| {
+        set_aside(place).map_err(|e| match refused {
+            // The user who made it is the reason, and not that it cannot be renamed.
+            OpenError::Distrusted { .. } => refused,
+            _ => OpenError::from_io(place, 0, e),
+        })
+    })
 }
 
 fn remove(place: &Place) -> Result<(), OpenError> {

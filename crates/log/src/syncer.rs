@@ -4,6 +4,8 @@ use std::fs::File;
 use std::io;
 
 use crate::fork::Birthplace;
+use crate::mapping::Access;
+use crate::place::DATA;
 use crate::progress::{Firm, Tail};
 use crate::{Policy, PublishError, Writer};
 
@@ -37,7 +39,7 @@ impl Writer {
         // whoever asks through a copy would take that word from the other.
         match self.appender().segments.growing_file() {
             Some((file, firm)) => Ok(Syncer { file: reopen(file)?, firm: Some(firm.clone()), born: self.born() }),
-            None => Ok(Syncer { file: File::open(self.place().data())?, firm: None, born: self.born() }),
+            None => Ok(Syncer { file: self.open_data()?, firm: None, born: self.born() }),
         }
     }
 
@@ -53,8 +55,12 @@ impl Writer {
                 firm.note(file, self.tail())
             }
             // Any descriptor of the file does: mapped pages belong to it, too.
-            None => File::open(self.place().data())?.sync_all(),
+            None => self.open_data()?.sync_all(),
         }
+    }
+
+    fn open_data(&self) -> io::Result<File> {
+        self.place().open_folder()?.open_file(DATA, Access::Read)
     }
 }
 

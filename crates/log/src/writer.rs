@@ -14,6 +14,7 @@ use crate::guard::Others;
 use crate::layout::FIRST_KIND;
 use crate::lock::{self, ByteLock, TryLock};
 use crate::mapping::Access;
+use crate::place::{QUEUE, READER_LOCKS, WRITER_LOCK};
 use crate::recover::{Cut, Remains, ResumeError};
 use crate::segments::Segments;
 use crate::sync::Ordering;
@@ -38,6 +39,7 @@ pub struct Writer {
 impl Writer {
     /// Makes a log, or takes up one that is there at its tail. Stamps must come from the clock of this calibration.
     pub fn open(config: &Config, calibration: &Calibration) -> Result<Self, OpenError> {
+        let config = &config.with_group();
         files::create_folder(config)?;
         Self::open_or(config, calibration, Others::Trusted, create)
     }
@@ -45,6 +47,7 @@ impl Writer {
     /// As [`Self::open`], for a log whose files strangers can write to as well: guarded from the first look on, see
     /// [`Self::guard`].
     pub fn open_untrusted(config: &Config, calibration: &Calibration) -> Result<Self, OpenError> {
+        let config = &config.with_group();
         files::create_folder(config)?;
         let mut writer = Self::open_or(config, calibration, Others::Untrusted, create)?;
         writer.guard().map_err(|e| OpenError::from_io(&config.place, 0, e))?;
@@ -54,6 +57,7 @@ impl Writer {
     /// Takes up a log that is there, as [`Self::open`] does, and never makes one. One that nobody has finished making is
     /// not there.
     pub fn join(config: &Config, calibration: &Calibration) -> Result<Self, OpenError> {
+        let config = &config.with_group();
         files::look_for_segment(&config.place)?;
         Self::open_or(config, calibration, Others::Trusted, |config, _| Err(OpenError::NotFound(config.place.clone())))
     }
@@ -170,8 +174,8 @@ impl Writer {
         assert!(self.policy() == Policy::Keep, "a ring is never full of history");
         let fail = |e| OpenError::from_io(&self.place, 0, e);
         self.sync().map_err(fail)?;
-        files::move_to(&self.place, folder).map_err(fail)?;
         let next = Config { first_sequence: self.sequence(), place: self.place.clone(), ..config.clone() };
+        files::move_to(&next, folder).map_err(fail)?;
         let (shape, appender) = create(&next, &Shape::of(&next, calibration)?)?;
         appender.control.barrier().store(self.barrier.code(), Ordering::SeqCst);
         (self.shape, self.appender, self.cut) = (shape, appender, None);
@@ -340,7 +344,7 @@ impl Writer {
 
     /// Frees the cursor of a reader whose process has ended. False if it lives.
     fn bury(&self, slot: usize) -> bool {
-        match lock::try_lock(&self.place.reader_locks(), slot as u32, 0o600) {
+        match lock::try_lock(&self.place, READER_LOCKS, slot as u32, 0o600) {
             Ok(TryLock::Ours(_lock)) => {
                 self.appender.control.release(slot);
                 true
@@ -361,7 +365,7 @@ impl Writer {
 
 fn take_lock(config: &Config) -> Result<ByteLock, OpenError> {
     let place = &config.place;
-    match lock::try_lock(&place.writer_lock(), 0, config.mode) {
+    match lock::try_lock(place, WRITER_LOCK, 0, config.mode) {
         Ok(TryLock::Ours(lock)) => Ok(lock),
         Ok(TryLock::Taken(pid)) => Err(OpenError::HasWriter { place: place.clone(), pid }),
         Err(e) => Err(OpenError::from_io(place, 0, e)),
@@ -372,7 +376,7 @@ fn create(config: &Config, shape: &Shape) -> Result<(Shape, Appender), OpenError
     let fail = |e| OpenError::from_io(&config.place, shape.segment_bytes as u64, e);
     let (file, control) = files::create(config, shape)?;
     // Made here, with the log's mode: made by the first reader it would be that reader's alone.
-    let locks = lock::try_lock(&config.place.reader_locks(), 0, config.mode);
+    let locks = lock::try_lock(&config.place, READER_LOCKS, 0, config.mode);
     drop(locks.map_err(|e| OpenError::from_io(&config.place, 0, e))?);
     let mut segments = shape.segments(file, Access::Write, Others::Trusted).map_err(fail)?;
     segments.belong_to(shape.calibration.boot_id);
@@ -423,7 +427,8 @@ fn resume(
         appender.control.name_mandatory(appender.oldest());
     }
     bury_dead(place, &appender);
-    if appender.control.group().is_none() && place.queue().exists() {
+    let has_queue = || place.open_folder().is_ok_and(|folder| folder.look(QUEUE).is_ok());
+    if appender.control.group().is_none() && has_queue() {
         // A queue that has lost its control file: nothing of it counts as done until its owner words say so.
         appender.control.set_group(appender.oldest());
     }
@@ -446,7 +451,7 @@ fn resume(
 fn bury_dead(place: &Place, appender: &Appender) {
     let registered: Vec<_> = appender.control.registered().collect();
     for reader in registered {
-        if let Ok(TryLock::Ours(_lock)) = lock::try_lock(&place.reader_locks(), reader.slot as u32, 0o600) {
+        if let Ok(TryLock::Ours(_lock)) = lock::try_lock(place, READER_LOCKS, reader.slot as u32, 0o600) {
             appender.control.release(reader.slot);
         }
     }

@@ -1,7 +1,7 @@
 //! The logs of a journal, or of a history, that have ended: `archive/FIRST` in its folder, by the number of their first
 //! record.
 
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::PathBuf;
 use std::{fs, io};
 
@@ -19,7 +19,8 @@ pub(crate) fn folder(place: &Place, first: u64) -> PathBuf {
 /// Makes sure that a log can be moved there, before it says that it was.
 pub(crate) fn prepare(journal: &Place, first: u64) -> io::Result<()> {
     let folder = folder(journal, first);
-    fs::create_dir_all(&folder)?;
+    // Other users may not write to the folder of a log, whatever this process's umask allows them.
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
     if folder.join("data").exists() {
         let why = format!("{} is there already, and is not written over", folder.display());
         return Err(io::Error::new(io::ErrorKind::AlreadyExists, why));

@@ -19,13 +19,14 @@
 //! is told as a loss.
 
 use std::fmt;
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, DirBuilder, File, TryLockError};
 use std::io::{self, ErrorKind};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use tickpath_bus::{Connection, Gap, ResumeToken, Start};
 use tickpath_clock::Clock;
-use tickpath_log::Reader;
+use tickpath_log::{Reader, own_file, own_folder};
 use tickpath_result::without_login;
 
 use crate::address::is_one;
@@ -108,9 +109,11 @@ impl Kept {
     fn open(folder: &Path, name: &str, ends: [String; 2]) -> Result<Self, RelayError> {
         let file = folder.join(name);
         let failed = |reason| RelayError::Resume { file: file.clone(), reason };
-        fs::create_dir_all(folder).map_err(failed)?;
+        DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed)?;
+        // Another user who could write here could have the topic begin anywhere.
+        own_folder(folder).map_err(failed)?;
         // No topic has a name that begins with a point.
-        let lock = File::create(folder.join(format!(".{name}.lock"))).map_err(failed)?;
+        let lock = own_file(&folder.join(format!(".{name}.lock"))).map_err(failed)?;
         match lock.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Err(RelayError::ResumeHeld(file)),
@@ -417,6 +420,29 @@ mod tests {
         drop(kept);
         fs::remove_dir(&sure).unwrap();
         assert_eq!(open(folder.path()).start(Start::Now), Start::After(token(1)));
+    }
+
+    #[test]
+    fn what_another_user_put_beside_a_place_is_not_followed() {
+        let (folder, clock) = (tempfile::tempdir().unwrap(), SimulatedClock::at(1));
+        let precious = folder.path().join("precious");
+        fs::write(&precious, "an order journal").unwrap();
+        let plant = |name: &str| std::os::unix::fs::symlink(&precious, folder.path().join(name)).unwrap();
+        let is_refused = |name: &str| matches!(Kept::open(folder.path(), name, ends()), Err(RelayError::Resume { .. }));
+        for name in [".ticks.new", "..ticks.sure.new", ".other.lock"] {
+            plant(name);
+        }
+        let mut kept = open(folder.path());
+        kept.reached(&clock, true, || at(1)).unwrap();
+        drop(kept);
+        let kept = open(folder.path());
+        assert_eq!(kept.start(Start::Now), Start::After(token(1)));
+        drop(kept);
+        assert!(is_refused("other"), "its lock is a link");
+        assert_eq!(fs::read_to_string(&precious).unwrap(), "an order journal");
+        let all = <fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o777);
+        fs::set_permissions(folder.path(), all).unwrap();
+        assert!(is_refused("ticks"), "any user can write to its folder");
     }
 
     #[test]

@@ -57,21 +57,31 @@ impl Drop for Saver {
 
 /// Writes a file whole or not at all, as far as the host lives on.
 pub(crate) fn write(file: &Path, text: &str) -> io::Result<()> {
-    let draft = beside(file, "new");
-    File::create(&draft)?.write_all(text.as_bytes())?;
+    let (draft, mut out) = make_draft(file)?;
+    out.write_all(text.as_bytes())?;
     fs::rename(&draft, file)
 }
 
 /// The same, whatever becomes of the host: it is on the disk when this returns.
 pub(crate) fn write_for_good(file: &Path, text: &str) -> io::Result<()> {
-    let draft = beside(file, "new");
-    let mut out = File::create(&draft)?;
+    let (draft, mut out) = make_draft(file)?;
     out.write_all(text.as_bytes())?;
     out.sync_data()?;
     fs::rename(&draft, file)?;
     // A name is on the disk when its folder is.
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     File::open(folder)?.sync_all()
+}
+
+/// Makes a file that is to take the place of another. The leftover of a killed process is removed first, and never followed.
+fn make_draft(file: &Path) -> io::Result<(PathBuf, File)> {
+    let draft = beside(file, "new");
+    match fs::remove_file(&draft) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
+        _ => {}
+    }
+    let out = File::create_new(&draft)?;
+    Ok((draft, out))
 }
 
 /// A file beside a topic's, which is no topic's: none has a name that begins with a point.

@@ -1,9 +1,11 @@
 //! Ctrl-C, and two benches at once.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read};
 use std::net::TcpListener;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -106,6 +108,42 @@ fn one_bench_at_a_time() {
     drop(first);
     until("the second one ends", || second.0.try_wait().unwrap().is_some());
     assert!(matches!(second.0.wait().unwrap().code(), Some(0 | 3)));
+}
+
+/// Puts something in the place of a lock, beside a file that is not to be changed.
+type Plant = fn(&Path, &Path) -> io::Result<()>;
+
+/// Any user may make files in a temporary folder.
+#[test]
+fn what_another_user_put_in_the_place_of_a_turn_is_not_used() {
+    let folder = tempdir().unwrap();
+    let precious = folder.path().join("precious");
+    // The name that each bench had once, and that of this user now.
+    let user = rustix::process::geteuid().as_raw();
+    let locks = ["tickpath-bench.lock".to_owned(), format!("tickpath-bench-{user}.lock")];
+    let temporary = folder.path().join("temporary");
+    let plants: [(&str, Plant); 3] = [
+        ("is a symbolic link", |lock, precious| symlink(precious, lock)),
+        ("is a hard link", |lock, precious| fs::hard_link(precious, lock)),
+        ("every user can write to", |lock, _| {
+            fs::write(lock, "0").and_then(|()| fs::set_permissions(lock, fs::Permissions::from_mode(0o666)))
+        }),
+    ];
+    for (words, plant) in plants {
+        fs::write(&precious, "an order journal").unwrap();
+        fs::create_dir(&temporary).unwrap();
+        for lock in &locks {
+            plant(&temporary.join(lock), &precious).unwrap();
+        }
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tickpath"));
+        command.args(["bench", "host", "--duration", "0.1"]).env("TMPDIR", &temporary).stdin(Stdio::null());
+        let ran = command.output().expect("the binary starts");
+        let told = String::from_utf8_lossy(&ran.stderr);
+        assert!(matches!(ran.status.code(), Some(0 | 3)), "{words}: {told}");
+        assert!(told.contains("cannot wait for other benches") && told.contains(words), "{told}");
+        assert_eq!(fs::read_to_string(&precious).unwrap(), "an order journal", "{words}");
+        fs::remove_dir_all(&temporary).unwrap();
+    }
 }
 
 #[test]

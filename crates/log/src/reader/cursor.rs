@@ -8,6 +8,7 @@ use crate::control::{MANDATORY, MAX_READERS};
 use crate::follow::Step;
 use crate::guard::Others;
 use crate::lock::{self, TryLock};
+use crate::place::READER_LOCKS;
 use crate::sync::{Ordering, fence};
 use crate::{OpenError, Policy, ReadError, files};
 
@@ -86,7 +87,7 @@ impl Reader {
     }
 
     fn try_lock(&self, slot: usize) -> Result<TryLock, OpenError> {
-        let tried = lock::try_lock(&self.place.reader_locks(), slot as u32, 0o600);
+        let tried = lock::try_lock(&self.place, READER_LOCKS, slot as u32, 0o600);
         tried.map_err(|e| OpenError::from_io(&self.place, 0, e))
     }
 

@@ -4,7 +4,7 @@ use tickpath_clock::{Calibration, Wait};
 use tickpath_log::{BatchError, Next, Place, Policy, PublishError, Reader, Registration, Start, Writer};
 
 use crate::process::{PLACE, POLICY, Process, ROLE, say};
-use crate::{ALL_POLICIES, Dice, Scratch, hostile, locks, payload, queue_kill, read_on, seed, tiny};
+use crate::{ALL_POLICIES, Dice, Scratch, group, hostile, locks, payload, queue_kill, read_on, seed, tiny};
 
 /// What a child does before it is killed, or at most.
 const TURNS: u64 = 1_000_000;
@@ -205,6 +205,7 @@ pub fn child() {
         role @ ("reading parent" | "writing parent" | "changing parent" | "changed" | "asker") => {
             locks::child(role, &place);
         }
+        "group reader" => group::child(&place),
         role => queue_kill::child(role, &place),
     }
 }

@@ -5,6 +5,7 @@ mod counters;
 mod fork;
 mod format;
 mod gate;
+mod group;
 mod hostile;
 mod kill;
 mod lanes;
@@ -22,6 +23,7 @@ mod queue_model;
 mod recover;
 mod rehearsal;
 mod scratch;
+mod strangers;
 mod wake;
 
 use scratch::{ALL_POLICIES, Dice, Scratch, payload, pull, read_on, seed, tiny};

@@ -26,11 +26,17 @@ pub struct Process {
 impl Process {
     /// Starts this program anew, for one role on one log.
     pub fn start(role: &str, place: &Place, policy: Policy) -> Self {
+        Self::start_with(role, place, policy, &[])
+    }
+
+    /// The same with more in its environment.
+    pub fn start_with(role: &str, place: &Place, policy: Policy, environment: &[(&str, &str)]) -> Self {
         let mut child = Command::new(std::env::current_exe().expect("this program has a path"))
             .args(["child_main", "--exact", "--nocapture"])
             .env(ROLE, role)
             .env(PLACE, place.to_string())
             .env(POLICY, policy.name())
+            .envs(environment.iter().copied())
             .stdout(Stdio::piped())
             .spawn()
             .expect("this program can be started again");

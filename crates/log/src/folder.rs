@@ -1,0 +1,315 @@
+//! The folder of a log, opened once and checked, and the files in it by their names.
+//!
+//! Every user of a host may make files in `/dev/shm` and `/tmp`. So another user can be first with the name of a log: with
+//! files that look like one, with links to files of this user, with a pipe at which an open waits for ever.
+//!
+//! ```text
+//!   open the folder ─────────> owner, mode
+//!   openat(folder, name) ────> owner, mode, regular file ────> map, lock, write
+//!     NOFOLLOW, NONBLOCK, and EXCL for a file that is made
+//! ```
+//!
+//! A folder or file is trusted if it belongs to the user of this process or to root, and nobody else can write to it. The
+//! members of a group are trusted too where that is configured: by `Config::mode`, by `Place::shared_with`, or by
+//! `TICKPATH_GROUP` in the environment. The checks look at the opened descriptor and not at the path, so that a rename
+//! between the check and the use changes nothing.
+
+use std::ffi::OsStr;
+use std::fs::{File, Metadata};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, openat, readlinkat, renameat, unlinkat};
+use rustix::io::Errno;
+use rustix::process::geteuid;
+use tickpath_clock::SetOnce;
+
+use crate::mapping::Access;
+
+/// The environment's name of the group whose members share logs with this user: a number, or a name in `/etc/group`.
+const GROUP: &str = "TICKPATH_GROUP";
+
+/// Symbolic links that lead to one folder, at most.
+const MOST_LINKS: usize = 8;
+
+/// Why a folder or a file is not used: another user has made it, or could change it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Distrust {
+    /// It belongs to another user.
+    #[error(
+        "{} belongs to user {owner}, and this program runs as user {user} and trusts that user and root alone; remove it, or run as user {owner}",
+        .path.display()
+    )]
+    Owner {
+        /// The folder or file.
+        path: PathBuf,
+        /// The user id of its owner.
+        owner: u32,
+        /// The effective user id of this process.
+        user: u32,
+    },
+    /// Every user of the host can write to it.
+    #[error("every user can write to {}; look at what it holds, then run chmod o-w on it or remove it", .path.display())]
+    Everybody {
+        /// The folder or file.
+        path: PathBuf,
+    },
+    /// A group can write to it that is not trusted.
+    #[error(
+        "group {group} can write to {}; run chmod g-w on it, or set TICKPATH_GROUP={group} if its members are trusted",
+        .path.display()
+    )]
+    Group {
+        /// The folder or file.
+        path: PathBuf,
+        /// The group id.
+        group: u32,
+    },
+    /// It is a symbolic link.
+    #[error("{} is a symbolic link, which another user may have made; remove it", .path.display())]
+    Link {
+        /// The link.
+        path: PathBuf,
+    },
+    /// It is a pipe, a folder, a device or a socket.
+    #[error("{} is no regular file; remove it", .path.display())]
+    Kind {
+        /// What lies in the file's place.
+        path: PathBuf,
+    },
+    /// It has a second name, and may be any file of this user.
+    #[error("{} is a hard link to a file that has another name too; remove it", .path.display())]
+    Names {
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+impl From<Distrust> for io::Error {
+    fn from(reason: Distrust) -> Self {
+        Self::new(io::ErrorKind::PermissionDenied, reason)
+    }
+}
+
+/// A symbolic link in the place of a folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Links {
+    /// Never followed: any user may have made it.
+    Refused,
+    /// Followed if it belongs to a trusted user.
+    Checked,
+}
+
+/// An opened folder.
+pub(crate) struct Folder {
+    folder: File,
+    path: PathBuf,
+    trusted: Trusted,
+}
+
+impl Folder {
+    /// Opens the folder at this path and checks it. The members of the group are trusted, if one is named.
+    pub fn open(path: &Path, links: Links, group: Option<u32>) -> io::Result<Self> {
+        let trusted = Trusted { groups: [group, configured_group()?] };
+        // Without a slash at its end, behind which a link would be followed.
+        let mut path: PathBuf = path.components().collect();
+        for _ in 0..MOST_LINKS {
+            let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let folder = File::from(openat(CWD, &path, flags, Mode::empty())?);
+            let metadata = folder.metadata()?;
+            if metadata.is_dir() {
+                trusted.check(&path, &metadata)?;
+                return Ok(Self { folder, path, trusted });
+            }
+            if !metadata.is_symlink() {
+                return Err(Errno::NOTDIR.into());
+            }
+            if links == Links::Refused {
+                return Err(Distrust::Link { path }.into());
+            }
+            trusted.check_owner(&path, &metadata)?;
+            let target = readlinkat(&folder, "", Vec::<u8>::new())?;
+            path.pop();
+            path.push(OsStr::from_bytes(target.to_bytes()));
+        }
+        Err(Errno::LOOP.into())
+    }
+
+    /// A folder in which every user may make files, as `/dev/shm`: only the files that are opened in it are checked.
+    fn public(path: &Path) -> io::Result<Self> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let folder = File::from(openat(CWD, path, flags, Mode::empty())?);
+        Ok(Self { folder, path: path.to_owned(), trusted: Trusted { groups: [None; 2] } })
+    }
+
+    /// Opens a regular file that is there, and checks it.
+    pub fn open_file(&self, name: &str, access: Access) -> io::Result<File> {
+        let access = match access {
+            Access::Read => OFlags::RDONLY,
+            Access::Write => OFlags::RDWR,
+        };
+        let flags = access | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let path = || self.path.join(name);
+        let opened = openat(&self.folder, name, flags, Mode::empty()).map_err(|e| match e {
+            Errno::LOOP => io::Error::from(Distrust::Link { path: path() }),
+            Errno::NXIO => io::Error::from(Distrust::Kind { path: path() }),
+            e => e.into(),
+        });
+        let file = File::from(opened?);
+        let metadata = file.metadata()?;
+        if !metadata.is_file() {
+            return Err(Distrust::Kind { path: path() }.into());
+        }
+        self.trusted.check(&path(), &metadata)?;
+        Ok(file)
+    }
+
+    /// Opens a lock file that is there: for reading, where its owner allows no more.
+    pub fn open_lock(&self, name: &str) -> io::Result<File> {
+        match self.open_file(name, Access::Write) {
+            Err(e) if [Errno::ACCESS, Errno::PERM].map(|e| Some(e.raw_os_error())).contains(&e.raw_os_error()) => {
+                self.open_file(name, Access::Read)
+            }
+            opened => opened,
+        }
+    }
+
+    /// The same; makes the file with this mode if it is not there.
+    pub fn open_or_make(&self, name: &str, mode: u32) -> io::Result<File> {
+        loop {
+            match self.open_lock(name) {
+                Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+                opened => return opened,
+            }
+            match self.make(name, mode) {
+                // Another process was faster.
+                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+                made => return made,
+            }
+        }
+    }
+
+    /// Makes a file that is to be renamed once it is whole. The leftover of a killed process is removed first.
+    pub fn draft(&self, name: &str, mode: u32) -> io::Result<File> {
+        match self.remove(name) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
+            _ => self.make(name, mode),
+        }
+    }
+
+    fn make(&self, name: &str, mode: u32) -> io::Result<File> {
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        Ok(File::from(openat(&self.folder, name, flags, Mode::from_raw_mode(mode))?))
+    }
+
+    /// What lies under a name now; of a link, the link itself.
+    pub fn look(&self, name: &str) -> io::Result<Metadata> {
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        File::from(openat(&self.folder, name, flags, Mode::empty())?).metadata()
+    }
+
+    /// Gives a file another name, here or in another folder of the same disk.
+    pub fn rename(&self, from: &str, folder: &Self, to: &str) -> io::Result<()> {
+        Ok(renameat(&self.folder, from, &folder.folder, to)?)
+    }
+
+    /// Removes a file; of a link, the link itself.
+    pub fn remove(&self, name: &str) -> io::Result<()> {
+        Ok(unlinkat(&self.folder, name, AtFlags::empty())?)
+    }
+
+    /// Returns when the names in the folder would survive a loss of power.
+    pub fn sync(&self) -> io::Result<()> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        File::from(openat(&self.folder, ".", flags, Mode::empty())?).sync_all()
+    }
+}
+
+/// Opens a file that processes of this user share, or makes it, in a folder where other users may make files, too. Refuses a
+/// file of another user, a link, and what is no regular file; never waits.
+pub fn own_file(path: &Path) -> io::Result<File> {
+    let name = path.file_name().and_then(OsStr::to_str).ok_or(io::ErrorKind::InvalidFilename)?;
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let file = Folder::public(folder)?.open_or_make(name, 0o600)?;
+    if file.metadata()?.nlink() > 1 {
+        return Err(Distrust::Names { path: path.to_owned() }.into());
+    }
+    Ok(file)
+}
+
+/// Refuses a folder that belongs to another user, or that other users can write to.
+pub fn own_folder(path: &Path) -> io::Result<()> {
+    Folder::open(path, Links::Checked, None).map(drop)
+}
+
+/// The groups whose members are trusted, beside this process's user and root.
+#[derive(Clone, Copy)]
+struct Trusted {
+    groups: [Option<u32>; 2],
+}
+
+impl Trusted {
+    fn check(self, path: &Path, metadata: &Metadata) -> Result<(), Distrust> {
+        self.check_owner(path, metadata)?;
+        let (path, mode) = (path.to_owned(), metadata.mode());
+        if mode & 0o002 != 0 {
+            return Err(Distrust::Everybody { path });
+        }
+        if mode & 0o020 != 0 && !self.has_group_of(metadata) {
+            return Err(Distrust::Group { path, group: metadata.gid() });
+        }
+        Ok(())
+    }
+
+    /// Only a member of a group, or root, can give a file to it.
+    fn check_owner(self, path: &Path, metadata: &Metadata) -> Result<(), Distrust> {
+        let (owner, user) = (metadata.uid(), geteuid().as_raw());
+        if [0, user].contains(&owner) || self.has_group_of(metadata) {
+            return Ok(());
+        }
+        Err(Distrust::Owner { path: path.to_owned(), owner, user })
+    }
+
+    fn has_group_of(self, metadata: &Metadata) -> bool {
+        self.groups.contains(&Some(metadata.gid()))
+    }
+}
+
+/// The group that the environment names, if it names one.
+fn configured_group() -> io::Result<Option<u32>> {
+    static FOUND: SetOnce<Result<Option<u32>, String>> = SetOnce::new();
+    let found = FOUND.get_or_make(|| match std::env::var_os(GROUP) {
+        Some(name) => group(&name.to_string_lossy()).map(Some),
+        None => Ok(None),
+    });
+    found.clone().map_err(|why| io::Error::new(io::ErrorKind::InvalidInput, why))
+}
+
+/// The number of a group, which may be named by it.
+fn group(name: &str) -> Result<u32, String> {
+    if let Ok(number) = name.parse() {
+        return Ok(number);
+    }
+    let groups = std::fs::read_to_string("/etc/group").unwrap_or_default();
+    // name:password:number:members
+    let found = groups.lines().find_map(|line| match line.split(':').collect::<Vec<_>>()[..] {
+        [named, _, number, ..] if named == name => number.parse().ok(),
+        _ => None,
+    });
+    found.ok_or_else(|| format!("{GROUP}={name} names no group of /etc/group; write the group's number"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_group_is_named_by_its_number_or_its_name() {
+        assert_eq!(group("65534"), Ok(65_534));
+        assert_eq!(group("root"), Ok(0));
+        let refused = group("no such group").expect_err("there is none");
+        assert!(refused.contains("TICKPATH_GROUP=no such group") && refused.contains("number"), "{refused}");
+    }
+}
