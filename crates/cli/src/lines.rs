@@ -53,7 +53,7 @@ impl Lines {
                 (second, lines, more) = (now, 0, 0);
             }
             // What an operator must hear goes through whatever else there is.
-            let is_notice = matches!(event, ServerEvent::Notice(_));
+            let is_notice = matches!(event, ServerEvent::Notice(_) | ServerEvent::Warning(_));
             if !is_notice && lines == MOST_LINES {
                 more += 1;
                 continue;
@@ -130,6 +130,7 @@ impl Event {
             ServerEvent::NotReloaded(why) => ("error", "not_reloaded", vec![("why", json!(why))]),
             ServerEvent::Defined { changes } => ("info", "defined", vec![("changes", json!(changes))]),
             ServerEvent::Certificate(why) => ("error", "certificate", vec![("why", json!(why))]),
+            ServerEvent::Warning(why) => ("warning", "warning", vec![("why", json!(why))]),
             ServerEvent::Notice(notice) => {
                 let (level, fields) = notice_fields(notice);
                 (level, NOTICES[notice.kind()], fields)

@@ -210,7 +210,8 @@ fn reload(file: &Path) -> anyhow::Result<Outcome> {
 
 fn check(file: &Path) -> anyhow::Result<Outcome> {
     let settings = read(file)?;
-    settings.doubts().iter().for_each(|doubt| eprintln!("tickpath: {doubt}"));
+    let doubts = settings.doubts().into_iter().chain(settings.limit_doubts());
+    doubts.for_each(|doubt| eprintln!("tickpath: {doubt}"));
     println!("{}", summary(&settings));
     Ok(Outcome::Good)
 }

@@ -5,6 +5,10 @@ use tickpath_session::{Status, Welcome};
 
 use crate::ClientError;
 
+/// The number of a denial that is no report: the OMS refused the request before its journal, because the user's role does
+/// not allow it. Numbers of reports are far below.
+pub const UNNUMBERED: u64 = u64::MAX;
+
 /// Something that happened, in its order.
 #[derive(Debug, Clone)]
 pub enum Event {
@@ -46,7 +50,7 @@ pub enum Event {
     },
     /// A request was denied.
     Denied {
-        /// The report's number in its session.
+        /// The report's number in its session, or [`UNNUMBERED`](crate::UNNUMBERED).
         number: u64,
         /// When the OMS sent it, in ticks of its host's clock.
         stamp: u64,

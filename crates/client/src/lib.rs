@@ -57,4 +57,4 @@ mod tls;
 pub use client::Client;
 pub use config::{Config, Password, Since};
 pub use error::{ClientError, SendError};
-pub use event::{CopiedReport, Counts, Event};
+pub use event::{CopiedReport, Counts, Event, UNNUMBERED};

@@ -6,6 +6,7 @@ use crc32c::crc32c;
 use tickpath_market::{ClientOrderId, ExecutionReport, Kind as Message, OrderDenied, Request};
 use tickpath_session::{ANY_SESSION, Copied, FROM_NOW, Frame, Kind, Status, Taken, Welcome};
 
+use crate::event::UNNUMBERED;
 use crate::logon::{Asked, farewell};
 use crate::{ClientError, Config, CopiedReport, Counts, Event, Since};
 
@@ -28,14 +29,17 @@ pub(crate) struct Numbers {
     next_request: u64,
     /// What the OMS may not have taken; the newest has the number before `next_request`.
     unconfirmed: VecDeque<Request>,
+    /// The last requests in a row that the OMS refused before its journal, from and to: the next connection begins again at
+    /// the first of these numbers.
+    refused: (u64, u64),
     pub counts: Counts,
 }
 
 impl Numbers {
     pub fn new(config: &Config) -> Self {
         let session = config.session.unwrap_or(ANY_SESSION);
-        let (unconfirmed, counts) = (VecDeque::new(), Counts::default());
-        Self { session, was_connected: false, since: config.since, next_request: 0, unconfirmed, counts }
+        let (unconfirmed, refused, counts) = (VecDeque::new(), (0, 0), Counts::default());
+        Self { session, was_connected: false, since: config.since, next_request: 0, unconfirmed, refused, counts }
     }
 
     /// Where another client would have to go on.
@@ -91,6 +95,7 @@ impl Numbers {
         }
         self.compare_requests(next_request, tell);
         (self.session, self.was_connected, self.next_request) = (session, true, next_request);
+        self.refused = (next_request, next_request);
         self.since = Since::Report { journal: now, number: to, last_sum };
     }
 
@@ -165,6 +170,13 @@ impl Numbers {
                 let why = || String::from_utf8_lossy(frame.text).into_owned();
                 tell(Event::WordAnswered(if record == 0 { Err(why()) } else { Ok(record) }));
             }
+            Some(Kind::RequestRefused) => {
+                let denial: OrderDenied = frame.message();
+                self.was_answered(denial.client_order_id);
+                let from = if self.refused.1 == frame.sequence { self.refused.0 } else { frame.sequence };
+                self.refused = (from, frame.sequence.saturating_add(1));
+                tell(Event::Denied { number: UNNUMBERED, stamp: frame.stamp, denial });
+            }
             Some(Kind::Refused | Kind::Logout) => return farewell(frame),
             _ => self.counts.strange += 1,
         }
@@ -178,7 +190,8 @@ impl Numbers {
             self.doubt(tell);
         }
         let first = self.first_unconfirmed();
-        if expected < first {
+        let (from, to) = self.refused;
+        if expected < first && !(from <= expected && first <= to) {
             tell(Event::Forgotten { from: expected, to: first });
         }
         self.confirm(expected);

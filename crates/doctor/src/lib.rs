@@ -52,6 +52,7 @@ const CHECKS: &[Check] = &[
     system::interrupt_balancing,
     system::network_interrupts,
     system::open_files,
+    system::open_files_of_tickpath,
 ];
 
 /// Looks at the host.

@@ -4,6 +4,8 @@ use tickpath_clock::sleep_ns;
 
 use crate::finding::{Finding, Host};
 
+/// Open files that a first OMS needs, with its connections that have not logged in.
+const LEAST_FILES: u64 = 1024;
 /// How long the host is watched, in nanoseconds.
 const WATCH_NS: u64 = 500_000_000;
 
@@ -132,11 +134,44 @@ pub(super) fn network_interrupts(host: &Host) -> Finding {
     )
 }
 
+/// The limit of open files of a process.
+fn open_files_limit(host: &Host, pid: &str) -> Option<u64> {
+    let limits = host.read(&format!("/proc/{pid}/limits"))?;
+    let soft = limits.lines().find_map(|line| line.strip_prefix("Max open files")?.split_whitespace().next());
+    match soft? {
+        "unlimited" => Some(u64::MAX),
+        files => files.parse().ok(),
+    }
+}
+
+/// Whether each OMS, exchange and bridge that runs has room for more connections. The kernel tells everybody how many
+/// descriptors a process has made room for, in powers of two, and nobody but its user how many are open.
+pub(super) fn open_files_of_tickpath(host: &Host) -> Finding {
+    const NAME: &str = "open files of running processes";
+    let is_ours = |pid: &String| {
+        let is_number = pid.bytes().all(|b| b.is_ascii_digit());
+        is_number && host.read(&format!("/proc/{pid}/comm")).is_some_and(|name| name.starts_with("tickpath"))
+    };
+    let pids: Vec<String> = host.names("/proc").into_iter().filter(is_ours).collect();
+    let is_short = |pid: &&String| {
+        let room = host.field(&format!("/proc/{pid}/status"), "FDSize").unwrap_or(0);
+        open_files_limit(host, pid).is_some_and(|limit| limit < LEAST_FILES || room >= limit)
+    };
+    let short: Vec<&str> = pids.iter().filter(is_short).map(String::as_str).collect();
+    if short.is_empty() {
+        return Finding::good(NAME, format!("room for more in each of {}", pids.len()));
+    }
+    Finding::safety(
+        NAME,
+        format!("process {} has a low limit, or is close to it", short.join(", ")),
+        "connections wait until another one ends, and a log may be refused its next file",
+        "LimitNOFILE=65536 in the systemd unit; tickpath oms --config FILE --check compares the limit with a configuration",
+    )
+}
+
 pub(super) fn open_files(host: &Host) -> Finding {
     const NAME: &str = "open files";
-    let limits = host.read("/proc/self/limits").unwrap_or_default();
-    let soft = limits.lines().find_map(|line| line.strip_prefix("Max open files")?.split_whitespace().next());
-    match soft.and_then(|text| text.parse::<u64>().ok()) {
+    match open_files_limit(host, "self") {
         Some(files) if files < 4096 => Finding::safety(
             NAME,
             files.to_string(),

@@ -13,7 +13,7 @@ use mio::{Interest, Token};
 
 use super::connection::{Connection, End, Hears, heartbeat_ms};
 use super::copies::Newcomer;
-use super::door::{Admitted, tell_refusal};
+use super::door::{Admitted, Door, tell_refusal};
 use super::event::ServerEvent;
 use super::gateway::{Gateway, get, mark};
 use crate::settings::User;
@@ -22,7 +22,13 @@ impl<C: Clock> Gateway<C> {
     /// Gives a client its session, or sends it away.
     pub(super) fn admit(&mut self, mut admitted: Admitted, take: &mut impl Take) -> Result<usize, OmsError> {
         let now = self.clock.ticks();
-        let session = match self.session_for(&admitted.user, &admitted.logon) {
+        // Between its proof and this turn an admin may have changed it.
+        let still_holds = |door: &Door| door.known().get().find(&admitted.user.name) == Some(&*admitted.user);
+        let session = match self.door.as_ref().is_some_and(still_holds) {
+            true => self.session_for(&admitted.user, &admitted.logon),
+            false => Err((Refusal::NotYours, "the user's rights have changed; log in again".to_owned())),
+        };
+        let session = match session {
             Ok(session) => session,
             Err((refusal, why)) => {
                 let from = admitted.stream.peer();
@@ -51,9 +57,7 @@ impl<C: Clock> Gateway<C> {
         if self.poll.registry().register(&mut stream, Token(place), Interest::READABLE | Interest::WRITABLE).is_err() {
             return Ok(1);
         }
-        let rules = self.sessions.get(&session);
-        let rate = rules.map_or(Rate::default(), |rules| rules.rate);
-        let bucket = self.buckets.remove(&session).unwrap_or_else(|| Bucket::new(rate, self.clock.calibration(), now));
+        let bucket = self.buckets.remove(&session).unwrap_or_else(|| self.fresh_bucket(session, now));
         let live_report = get(&self.next_report, session);
         let next_report = self.first_report(session, logon.journal, logon.next_report, logon.last_sum);
         let heartbeat_ms = heartbeat_ms(&logon, self.config.heartbeat_ms);
@@ -61,7 +65,7 @@ impl<C: Clock> Gateway<C> {
             true => Hears::Live,
             false => Hears::Reading(self.marks.read(session, next_report).ok().map(Box::new)),
         };
-        let level = rules.map_or(AckLevel::Os, |rules| rules.level);
+        let level = self.sessions.get(&session).map_or(AckLevel::Os, |rules| rules.level);
         let others = self.had_others(session, &logon).into();
         self.clients.insert(session, logon.client);
         let welcome = Welcome {
@@ -91,7 +95,9 @@ impl<C: Clock> Gateway<C> {
         let mut connection = Connection::new(stream, inbox, user, session, self.serial, bucket, hears);
         connection.next_report = next_report;
         (connection.heard, connection.received, connection.said, connection.patience) = (now, now, now, patience);
-        connection.shares_clock = shares_clock;
+        (connection.shares_clock, connection.version) = (shares_clock, logon.version);
+        let is_journaled = !connection.only_reads || self.denials.journals_logon(session);
+        connection.is_journaled = is_journaled;
         connection.say_frames(&said);
         let user = connection.user.name.clone();
         let _ = self.config.events.try_send(ServerEvent::LoggedIn { user, session, from });
@@ -103,7 +109,10 @@ impl<C: Clock> Gateway<C> {
         self.places.insert(session, place);
         self.asking.sessions.store(self.places.len() as u64, Ordering::Relaxed);
         mark(&mut self.unfinished, place);
-        take(LaneKind::Requests(session), now, Event::Login(true)).map(|()| 1)
+        if is_journaled {
+            take(LaneKind::Requests(session), now, Event::Login(true))?;
+        }
+        Ok(1)
     }
 
     /// The session that a user gets.

@@ -8,8 +8,9 @@ use std::sync::mpsc::SyncSender;
 
 use tickpath_oms::SessionConfig;
 
+use crate::descriptors::files_of;
 use crate::event::ServerEvent;
-use crate::settings::Settings;
+use crate::settings::{DenialLimits, Settings};
 use crate::tls::TlsFiles;
 
 /// How clients come.
@@ -35,6 +36,18 @@ pub struct ServerConfig {
     pub sessions: Vec<SessionConfig>,
     /// Who hears what happens. What does not fit in is not told.
     pub events: SyncSender<ServerEvent>,
+}
+
+impl ServerConfig {
+    /// Open files that a server like this needs at most.
+    pub(crate) fn files_needed(&self) -> u64 {
+        self.settings.as_ref().map_or(files_of(2 * self.most), |settings| settings.files_needed())
+    }
+
+    /// How much of the journal may go to requests that come to nothing.
+    pub(crate) fn denial_limits(&self) -> DenialLimits {
+        self.settings.as_ref().map_or(DenialLimits::default(), |settings| settings.denials)
+    }
 }
 
 impl Settings {

@@ -5,14 +5,17 @@ use std::sync::Arc;
 
 use tickpath_market::{
     CancelOrder, ClientOrderId, ConditionalOrder, ExecutionReport, Kind as MessageKind, MassCancel, NewOrder,
-    ReplaceConditional, ReplaceOrder, StatusRequest,
+    ReplaceConditional, ReplaceOrder, Request, StatusRequest,
 };
 use tickpath_oms::Bucket;
 use tickpath_oms::history::{Reading, SessionReport};
-use tickpath_session::{Copied, Inbox, Kind, Logon, Refusal, Refused, write_frame, write_with_text};
+use tickpath_session::{
+    Copied, Inbox, Kind, Logon, Query, REFUSAL_VERSION, Refusal, Refused, Role, write_frame, write_with_text,
+};
 
 use zerocopy::IntoBytes;
 
+use super::denials::refusal;
 use super::stream::Stream;
 use super::window::Listing;
 use crate::settings::User;
@@ -54,6 +57,15 @@ pub(crate) struct Connection {
     pub patience: u64,
     /// Its stamps are of this host's clock.
     pub shares_clock: bool,
+    /// The version that both sides speak.
+    pub version: u16,
+    /// Its user only reads: its requests are refused before the journal.
+    pub only_reads: bool,
+    /// Requests that this connection has had refused before the journal: they follow the session's numbers, and the next
+    /// connection begins at these again.
+    pub refused: u64,
+    /// Its logon is in the journal.
+    pub is_journaled: bool,
 }
 
 /// How a client hears reports.
@@ -94,6 +106,7 @@ impl Connection {
         bucket: Bucket,
         hears: Hears,
     ) -> Self {
+        let only_reads = user.role == Role::Read;
         Self {
             stream,
             inbox,
@@ -113,6 +126,10 @@ impl Connection {
             said: 0,
             patience: 0,
             shares_clock: false,
+            version: 0,
+            only_reads,
+            refused: 0,
+            is_journaled: true,
         }
     }
 
@@ -172,6 +189,24 @@ impl Connection {
     pub fn say(&mut self, kind: Kind, sequence: u64, now: u64, message: &[u8], text: &[u8]) {
         write_with_text(&mut self.out, kind.code(), sequence, now, message, text);
         self.said = now;
+    }
+
+    /// Refuses a request that the user's role does not allow. It never reaches the core, so neither the request nor the
+    /// answer has a number in the journal. A client that is too old for the answer is told by the end of its connection.
+    #[cold]
+    pub fn refuse(&mut self, number: u64, request: &Request, now: u64) -> Result<(), End> {
+        if self.version < REFUSAL_VERSION {
+            let why =
+                "this user only reads, and may send no request; give it the role trade, or log in as another user";
+            return Err(End::Ended(why.to_owned()));
+        }
+        if self.lags() {
+            return Err(End::Ended("it reads none of the answers to its requests".to_owned()));
+        }
+        self.refused += 1;
+        // No word by which the next heartbeat is measured: a client that is refused all the time needs those, too.
+        write_frame(&mut self.out, Kind::RequestRefused.code(), number, now, refusal(request).as_bytes());
+        Ok(())
     }
 
     /// Says frames that are ready.

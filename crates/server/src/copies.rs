@@ -23,6 +23,7 @@ use zerocopy::IntoBytes;
 use super::books::Known;
 use super::config::ServerConfig;
 use super::connection::{Connection, End, Hears, heartbeat_ms};
+use super::descriptors::COPIES_OF_A_USER;
 use super::door::{Admitted, tell_refusal};
 use super::error::OpenError;
 use super::event::ServerEvent;
@@ -31,7 +32,7 @@ use crate::settings::CopyTakes;
 /// Frames of the history that one turn looks at for one client.
 const TURN: usize = 1024;
 /// Drop copies of one user: a program that forgets to close them takes no place from others.
-const MOST_OF_A_USER: usize = 16;
+const MOST_OF_A_USER: usize = COPIES_OF_A_USER;
 /// While there is nothing to do, between two looks.
 const PAUSE_NS: u64 = 1_000_000;
 

@@ -17,21 +17,25 @@ use mio::net::{TcpListener, UnixListener};
 use mio::{Events, Interest, Poll, Token};
 use tickpath_clock::Clock;
 use tickpath_log::Lanes;
-use tickpath_session::scram::{Secret, ServerLogon};
+use tickpath_session::scram::{Decoys, ServerLogon};
 use tickpath_session::{FrameError, Inbox, Kind, Logon, MAGIC, Refusal, Refused, VERSION, write_with_text};
 use zerocopy::IntoBytes;
 
+use super::accept::{Shortage, has_descriptor, is_short, open_files_limit};
 use super::books::{Books, Known, NewDesk};
 use super::config::ServerConfig;
+use super::descriptors::UNKNOWN_CONNECTIONS;
 use super::error::OpenError;
+use super::escape::escaped;
 use super::event::ServerEvent;
-use super::knock::{Guesses, Knock, Stage, least_welcome};
+use super::knock::{Begun, Guesses, Knock, Stage, least_welcome};
+use super::room::Room;
 use super::stream::Stream;
 use super::tls::Certificate;
 use crate::settings::{User, Users};
 
 /// Who knocks at once; of more, one of the origin goes that most come from.
-const MOST_KNOCKS: usize = 256;
+const MOST_KNOCKS: usize = UNKNOWN_CONNECTIONS;
 /// Who has not logged in after so long goes.
 const PATIENCE_NS: u64 = 5_000_000_000;
 /// What a wrong password costs.
@@ -88,8 +92,9 @@ impl Door {
         config: &ServerConfig,
         admitted: SyncSender<Admitted>,
         desks: Sender<NewDesk>,
+        room: Room,
     ) -> Result<Self, OpenError> {
-        let mut porter = Porter::open(clock, config, admitted, desks)?;
+        let mut porter = Porter::open(clock, config, admitted, desks, room)?;
         let stop = Arc::new(AtomicBool::new(false));
         let (theirs, known) = (stop.clone(), porter.known.clone());
         let bound = config.unix.as_deref().and_then(bound_at);
@@ -131,8 +136,15 @@ struct Porter<C> {
     /// What is shown to those who come by TCP; without it they speak as they come.
     certificate: Option<Certificate>,
     guesses: Guesses,
-    /// For secrets of users that do not exist.
-    key: [u8; 32],
+    /// Stand for the secrets of users that do not exist; and how often the users had changed when these were made.
+    decoys: Decoys,
+    decoys_of: u64,
+    /// Descriptors may be short.
+    shortage: Shortage,
+    /// The Unix socket's turn to accept first: where descriptors are short, neither listener takes all of them.
+    unix_first: bool,
+    /// What is left of the journal's disk.
+    room: Room,
 }
 
 /// What a turn with somebody came to.
@@ -148,6 +160,7 @@ impl<C: Clock> Porter<C> {
         config: &ServerConfig,
         admitted: SyncSender<Admitted>,
         desks: Sender<NewDesk>,
+        room: Room,
     ) -> Result<Self, OpenError> {
         let poll = Poll::new().map_err(OpenError::Sockets)?;
         let listen = |place: String, reason| OpenError::Listen { place, reason };
@@ -172,8 +185,9 @@ impl<C: Clock> Porter<C> {
         }
         let books = Books::open(config, desks)?;
         let known = books.known();
-        let key = random_key()?;
+        let decoys = Decoys::new(known.get().list.iter().map(|user| &user.secret));
         let (knocks, next_token) = (VecDeque::new(), FIRST);
+        tell_low_limit(config);
         let config = config.clone();
         Ok(Self {
             clock,
@@ -188,7 +202,11 @@ impl<C: Clock> Porter<C> {
             books,
             certificate,
             guesses: Guesses::new(),
-            key,
+            decoys,
+            decoys_of: 0,
+            shortage: Shortage::default(),
+            unix_first: false,
+            room,
         })
     }
 
@@ -203,28 +221,44 @@ impl<C: Clock> Porter<C> {
             let ready: Vec<Token> = events.iter().map(|event| event.token()).collect();
             ready.into_iter().for_each(|token| self.turn(token));
             // Not by event: there is none for who could not be taken before.
-            more = [TCP, UNIX].map(|token| self.accept(token)).contains(&true);
+            self.unix_first = !self.unix_first;
+            let listeners = if self.unix_first { [UNIX, TCP] } else { [TCP, UNIX] };
+            more = listeners.map(|token| self.accept(token)).contains(&true);
             self.look();
         }
     }
 
-    /// Takes some of those who stand there; true if more may.
+    /// Takes some of those who stand there; true if more may. Where descriptors are short the others wait, and no turn is
+    /// spent on them before the pause is over.
     fn accept(&mut self, token: Token) -> bool {
+        if !self.shortage.may_accept(self.clock.ticks()) {
+            return false;
+        }
         for _ in 0..MOST_TAKEN {
             let accepted = match (token, &self.tcp, &self.unix) {
-                (TCP, Some(tcp), _) => tcp.accept().map(|(stream, _)| {
+                (TCP, Some(tcp), _) => has_descriptor(tcp).and_then(|()| tcp.accept()).map(|(stream, _)| {
                     let _ = stream.set_nodelay(true);
                     Stream::Tcp(stream)
                 }),
-                (UNIX, _, Some(unix)) => unix.accept().map(|(stream, _)| Stream::Unix(stream)),
+                (UNIX, _, Some(unix)) => {
+                    has_descriptor(unix).and_then(|()| unix.accept()).map(|(stream, _)| Stream::Unix(stream))
+                }
                 _ => return false,
             };
             let mut stream = match accepted {
                 Ok(stream) => stream,
-                // Of one that is gone already the next is asked for; without descriptors the others wait.
+                // Of one that is gone already the next is asked for.
                 Err(e) if e.kind() == io::ErrorKind::ConnectionAborted => continue,
-                Err(_) => return false,
+                Err(e) if is_short(&e) => {
+                    self.run_short(&e);
+                    return false;
+                }
+                Err(_) => {
+                    self.shortage.ends();
+                    return false;
+                }
             };
+            self.shortage.ends();
             if self.knocks.len() == MOST_KNOCKS
                 && let Some(place) = least_welcome(&self.knocks)
             {
@@ -241,6 +275,21 @@ impl<C: Clock> Porter<C> {
             }
         }
         true
+    }
+
+    /// Pauses accepting, and tells the operator of it once an episode.
+    fn run_short(&mut self, e: &io::Error) {
+        let calibration = self.clock.calibration();
+        if self.shortage.begins(self.clock.ticks(), |ns| calibration.ticks_of_ns(ns)) {
+            let limit = open_files_limit().map_or("any number of".to_owned(), |limit| limit.to_string());
+            let needed = self.config.files_needed();
+            let why = format!(
+                "no connection can be accepted ({e}): the limit is {limit} open files, and this configuration needs up to \
+                 {needed}. Set LimitNOFILE={needed} in the systemd unit, or `ulimit -n {needed}`, and start the OMS again; \
+                 until then connections wait for a free one"
+            );
+            let _ = self.config.events.try_send(ServerEvent::Warning(why));
+        }
     }
 
     /// Hears one of them out.
@@ -291,7 +340,7 @@ impl<C: Clock> Porter<C> {
                 Err(e) => {
                     // The client's own sentence may be better, but this one is here.
                     if e.kind() == io::ErrorKind::InvalidData {
-                        self.tell(&knock.stream, format!("no TLS with it: {e}"));
+                        self.tell(&knock.stream, &format!("no TLS with it: {e}"));
                     }
                     return Turn::Gone;
                 }
@@ -324,36 +373,50 @@ impl<C: Clock> Porter<C> {
                     return Err("this is no logon of ours; is the client of another protocol?".to_owned());
                 }
                 let binding = knock.stream.binding().map_err(|e| e.to_string())?;
-                let (users, key) = (self.known.get(), &self.key);
+                if let Some((changes, users)) = self.known.since(self.decoys_of) {
+                    self.decoys.follow(users.list.iter().map(|user| &user.secret));
+                    self.decoys_of = changes;
+                }
+                let (users, decoys) = (self.known.get(), &self.decoys);
                 let find = |name: &str| {
-                    // Made for whoever comes, so that the time does not tell who exists.
-                    let decoy = Secret::decoy(key, name);
-                    users.find(name).filter(|user| !user.disabled).map_or(decoy, |user| user.secret.clone())
+                    // Made for each name, so that the time does not tell which of them exist. A disabled user's challenge
+                    // stays as it was: a decoy would tell that something has changed.
+                    let decoy = decoys.of(name);
+                    users.find(name).map_or(decoy, |user| user.secret.clone())
                 };
                 let (server, challenge) =
                     ServerLogon::begin(text, binding.as_ref(), find).map_err(|e| e.to_string())?;
                 let mut out = Vec::new();
                 write_with_text(&mut out, Kind::Challenge.code(), 0, self.clock.ticks(), &[], &challenge);
-                knock.stage = Stage::Proof(Box::new(server), logon);
+                knock.stage = Stage::Proof(Box::new(Begun { server, logon, users }));
                 // A fresh socket takes so little at once.
                 knock.stream.write_all(&out).map_err(|e| e.to_string())?;
                 Ok(None)
             }
-            (Stage::Proof(server, logon), Some(Kind::Proof)) => Ok(self.verify(knock, server, logon, text.to_vec())),
+            (Stage::Proof(begun), Some(Kind::Proof)) => Ok(self.verify(knock, begun, text.to_vec())),
             _ => Err(format!("a frame of kind {kind} is none that a logon has; log in first")),
         }
     }
 
-    /// Looks at a proof, if it need not wait for others.
-    fn verify(&mut self, knock: &mut Knock, server: Box<ServerLogon>, logon: Logon, proof: Vec<u8>) -> Option<Turn> {
-        let (now, name) = (self.clock.ticks(), server.user().to_owned());
+    /// Looks at a proof, if it need not wait for others. It is held against the record that its challenge was made with,
+    /// and admits only while that record still holds.
+    fn verify(&mut self, knock: &mut Knock, begun: Box<Begun>, proof: Vec<u8>) -> Option<Turn> {
+        let (now, name) = (self.clock.ticks(), begun.server.user().to_owned());
         if !self.guesses.may_try(knock.origin, &name, now) {
-            knock.stage = Stage::Waits(server, logon, proof);
+            knock.stage = Stage::Waits(begun, proof);
             return None;
         }
-        let user = self.known.get().find(&name).filter(|user| !user.disabled).cloned();
-        match (server.verify(&proof), user) {
-            (Ok(server_final), Some(user)) => Some(Turn::Admitted(Arc::new(user), logon, server_final)),
+        let Begun { server, logon, users } = *begun;
+        let challenged = users.find(&name).filter(|user| !user.disabled);
+        match (server.verify(&proof), challenged) {
+            (Ok(server_final), Some(user)) if self.known.get().find(&name) == Some(user) => {
+                Some(Turn::Admitted(Arc::new(user.clone()), logon, server_final))
+            }
+            (Ok(_), Some(_)) => {
+                let why = format!("the record of user '{name}' has changed since this logon began; log in again");
+                self.refuse(knock, 0, Refusal::NotYours, why);
+                None
+            }
             _ => {
                 let penalty = self.clock.calibration().ticks_of_ns(PENALTY_NS);
                 self.guesses.wait(knock.origin, &name, now + penalty);
@@ -368,13 +431,13 @@ impl<C: Clock> Porter<C> {
     fn verify_waiting(&mut self) {
         let now = self.clock.ticks();
         let may_try = |knock: &Knock, guesses: &Guesses| match &knock.stage {
-            Stage::Waits(server, ..) => guesses.may_try(knock.origin, server.user(), now),
+            Stage::Waits(begun, _) => guesses.may_try(knock.origin, begun.server.user(), now),
             _ => false,
         };
         while let Some(place) = self.knocks.iter().position(|knock| may_try(knock, &self.guesses)) {
             let Some(mut knock) = self.knocks.remove(place) else { return };
-            let Stage::Waits(server, logon, proof) = std::mem::replace(&mut knock.stage, Stage::Logon) else { return };
-            match self.verify(&mut knock, server, logon, proof) {
+            let Stage::Waits(begun, proof) = std::mem::replace(&mut knock.stage, Stage::Logon) else { return };
+            match self.verify(&mut knock, begun, proof) {
                 Some(Turn::Admitted(user, logon, server_final)) => self.admit(knock, user, logon, server_final),
                 _ => self.knocks.insert(place, knock),
             }
@@ -383,12 +446,13 @@ impl<C: Clock> Porter<C> {
 
     /// It hears that after so many ticks, and nothing that it says changes it.
     fn refuse(&self, knock: &mut Knock, after: u64, refusal: Refusal, why: String) {
-        self.tell(&knock.stream, why.clone());
+        self.tell(&knock.stream, &why);
         knock.stage = Stage::Refusing(self.clock.ticks() + after, refusal, why);
     }
 
-    fn tell(&self, stream: &Stream, why: String) {
-        let _ = self.config.events.try_send(ServerEvent::Refused { from: stream.peer(), why });
+    /// Tells the operator; a name in it may be of any characters.
+    fn tell(&self, stream: &Stream, why: &str) {
+        let _ = self.config.events.try_send(ServerEvent::Refused { from: stream.peer(), why: escaped(why) });
     }
 
     fn admit(&mut self, knock: Knock, user: Arc<User>, logon: Logon, server_final: Vec<u8>) {
@@ -417,8 +481,8 @@ impl<C: Clock> Porter<C> {
             // It waits for that, however long it has been here.
             Stage::Refusing(..) => false,
             _ if now.saturating_sub(knock.since) <= patience => false,
-            Stage::Waits(server, ..) => {
-                let user = server.user();
+            Stage::Waits(begun, _) => {
+                let user = begun.server.user();
                 let why = format!("wrong passwords of '{user}' come from where you are; wait a second and try again");
                 tell_refusal(&mut knock.stream, now, Refusal::Full, &why);
                 true
@@ -427,6 +491,9 @@ impl<C: Clock> Porter<C> {
         };
         self.knocks.retain_mut(|knock| !gone(knock));
         self.books.look();
+        if let Some(why) = self.room.look(now, |ns| self.clock.calibration().ticks_of_ns(ns)) {
+            let _ = self.config.events.try_send(ServerEvent::Warning(why));
+        }
         if let Some(Err(e)) = self.certificate.as_mut().map(Certificate::look) {
             let _ = self.config.events.try_send(ServerEvent::Certificate(e.to_string()));
         }
@@ -464,9 +531,9 @@ fn bound_at(path: &Path) -> Option<Bound> {
     Some((there.dev(), there.ino()))
 }
 
-/// A key that nobody knows.
-fn random_key() -> Result<[u8; 32], OpenError> {
-    let mut key = [0; 32];
-    getrandom::fill(&mut key).map_err(|e| OpenError::Sockets(e.into()))?;
-    Ok(key)
+/// Tells an operator at the start that the configuration needs more open files than this process may have.
+fn tell_low_limit(config: &ServerConfig) {
+    for why in config.settings.iter().flat_map(|settings| settings.limit_doubts()) {
+        let _ = config.events.try_send(ServerEvent::Warning(why));
+    }
 }

@@ -4,6 +4,8 @@ use std::fmt;
 
 use tickpath_oms::Notice;
 
+use super::escape::{escaped, escaped_lines};
+
 /// Something that happened to the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ServerEvent {
@@ -45,25 +47,40 @@ pub enum ServerEvent {
     },
     /// The certificate cannot be read: the one that was known stays.
     Certificate(String),
+    /// Something that an operator must mend: open files or the journal's disk are short. A sentence.
+    Warning(String),
     /// What an operator must hear of the OMS.
     Notice(Notice),
 }
 
+impl ServerEvent {
+    /// The sentence, with what clients and venues have said in it as it came.
+    fn sentence(&self) -> String {
+        match self {
+            Self::Listening(place) => format!("listening on {place}"),
+            Self::LoggedIn { user, session, from } => {
+                format!("{user} has logged in to session {session} from {from}")
+            }
+            Self::Refused { from, why } => format!("refused {from}: {why}"),
+            Self::Gone { user, session, why } => format!("{user} is gone from session {session}: {why}"),
+            Self::Users(why) => format!("{why}; the users that were known stay"),
+            Self::NotReloaded(why) => format!("{why}; what was known stays"),
+            Self::Defined { changes: 0 } => "the files were read again, and say the same".to_owned(),
+            Self::Defined { changes } => format!("the files were read again: {changes} definitions have changed"),
+            Self::Certificate(why) => format!("{why}; the certificate that was known stays"),
+            Self::Warning(why) => why.clone(),
+            Self::Notice(notice) => notice.to_string(),
+        }
+    }
+}
+
+/// One line, whatever clients and venues have said; mistakes of files have a line each.
 impl fmt::Display for ServerEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Listening(place) => write!(f, "listening on {place}"),
-            Self::LoggedIn { user, session, from } => {
-                write!(f, "{user} has logged in to session {session} from {from}")
-            }
-            Self::Refused { from, why } => write!(f, "refused {from}: {why}"),
-            Self::Gone { user, session, why } => write!(f, "{user} is gone from session {session}: {why}"),
-            Self::Users(why) => write!(f, "{why}; the users that were known stay"),
-            Self::NotReloaded(why) => write!(f, "{why}; what was known stays"),
-            Self::Defined { changes: 0 } => write!(f, "the files were read again, and say the same"),
-            Self::Defined { changes } => write!(f, "the files were read again: {changes} definitions have changed"),
-            Self::Certificate(why) => write!(f, "{why}; the certificate that was known stays"),
-            Self::Notice(notice) => notice.fmt(f),
-        }
+        let sentence = self.sentence();
+        f.write_str(&match self {
+            Self::Users(_) | Self::NotReloaded(_) => escaped_lines(&sentence),
+            _ => escaped(&sentence),
+        })
     }
 }

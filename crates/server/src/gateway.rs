@@ -30,9 +30,11 @@ use super::books::NewDesk;
 use super::config::ServerConfig;
 use super::connection::{Connection, End, Hears, Question, REQUEST_BYTES, fit};
 use super::copies::Copies;
+use super::denials::Denials;
 use super::door::{Admitted, Door};
 use super::error::OpenError;
 use super::event::ServerEvent;
+use super::room::Room;
 use super::watch::Watch;
 use super::window::{Ask, Asked, Asking, Bell, Listing, Said};
 
@@ -51,6 +53,8 @@ const SOCKETS_EVERY: u32 = 16;
 pub(super) const LOOK_NS: u64 = 10_000_000;
 /// Clients that the door has let in and that wait for their turn.
 const MOST_ADMITTED: usize = 64;
+/// The kind of a denial among the reports.
+const DENIED: u8 = tickpath_market::Kind::OrderDenied.code();
 /// The bell's token.
 pub(super) const BELL: Token = Token(usize::MAX);
 
@@ -108,6 +112,7 @@ pub(crate) struct Gateway<C> {
     pub(super) sessions: BTreeMap<u16, SessionConfig>,
     /// Of sessions whose clients are gone: who comes back finds no fuller one.
     pub(super) buckets: BTreeMap<u16, Bucket>,
+    pub(super) denials: Denials,
     pub(super) asking: Asking,
     pub(super) serial: u64,
     pub(super) look_at: u64,
@@ -129,7 +134,10 @@ impl<C: Clock> Gateway<C> {
         let Opened { journal, place, marks, next_report, opening, asking, desks } = opened;
         let Opening { next_request, journaled, .. } = opening;
         let (admit, admitted) = sync_channel(MOST_ADMITTED);
-        let door = Door::open(clock.clone(), config, admit, desks)?;
+        let limits = config.denial_limits();
+        let room = Room::new(place.dir().to_owned(), limits.disk_reserve_bytes());
+        let denials = Denials::new(limits, room.is_low());
+        let door = Door::open(clock.clone(), config, admit, desks, room)?;
         let copies = Copies::open(clock.clone(), config, door.known(), (place, journal))?;
         let (day, live) = marks.follow()?;
         let now = clock.ticks();
@@ -163,6 +171,7 @@ impl<C: Clock> Gateway<C> {
             users: 0,
             sessions: config.sessions.iter().map(|session| (session.session, session.clone())).collect(),
             buckets: BTreeMap::new(),
+            denials,
             asking,
             serial: 0,
             look_at: now,
@@ -210,7 +219,7 @@ impl<C: Clock> Gateway<C> {
 
     /// Gives live reports to those that hear them.
     fn hear_live(&mut self) -> Result<usize, OmsError> {
-        let Self { live, marks, day, is_over, connections, places, next_report, unfinished, .. } = self;
+        let Self { live, marks, day, is_over, connections, places, next_report, unfinished, denials, .. } = self;
         for done in 0..LIVE_TURN {
             let message = match live.next()? {
                 Next::Message(message) => message,
@@ -223,11 +232,15 @@ impl<C: Clock> Gateway<C> {
                 _ => {
                     (*day, *live) = marks.follow_day()?;
                     *is_over = false;
+                    denials.begin_day();
                     continue;
                 }
             };
             let Some(report) = history::read(&message) else { continue };
             put(next_report, report.session, report.number + 1);
+            if report.kind == DENIED {
+                denials.count(report.session);
+            }
             let Some(&place) = places.get(&report.session) else { continue };
             let Some(Some(connection)) = connections.get_mut(place) else { continue };
             connection.weigh(&report);
@@ -266,7 +279,7 @@ impl<C: Clock> Gateway<C> {
         done: &mut usize,
         take: &mut impl Take,
     ) -> Result<Result<(), End>, OmsError> {
-        let Self { clock, connections, next_request, unfinished, asking, .. } = self;
+        let Self { clock, connections, next_request, unfinished, asking, denials, .. } = self;
         let Some(Some(connection)) = connections.get_mut(place) else { return Ok(Ok(())) };
         for _ in 0..TURN {
             if !matches!(connection.question, Question::None) {
@@ -299,7 +312,7 @@ impl<C: Clock> Gateway<C> {
                 mark(unfinished, place);
                 return Ok(Ok(()));
             }
-            let Connection { inbox, session, received, shares_clock, mass_cancel, .. } = connection;
+            let Connection { inbox, session, received, shares_clock, .. } = connection;
             let (session, received) = (*session, *received);
             let frame = match inbox.next() {
                 Ok(Some(frame)) => frame,
@@ -310,28 +323,36 @@ impl<C: Clock> Gateway<C> {
             let mut buffer = [0; REQUEST_BYTES];
             if let Some(length) = fit(frame.kind, frame.payload, &mut buffer) {
                 let next = slot(next_request, session);
-                if frame.sequence < *next {
+                // What was refused before the journal has a number of this connection only.
+                let expected = *next + connection.refused;
+                if frame.sequence < expected {
                     continue;
                 }
-                if frame.sequence > *next {
-                    let why = format!("request {} came where {next} was expected: some are lost", frame.sequence);
+                if frame.sequence > expected {
+                    let why = format!("request {} came where {expected} was expected: some are lost", frame.sequence);
                     return Ok(Err(End::Ended(why)));
                 }
                 // The stamps of another host's clock say nothing here.
                 let sent = if *shares_clock { frame.stamp } else { received };
                 let payload = &buffer[..length];
                 let message = Message { sequence: frame.sequence, stamp: sent, kind: frame.kind, payload };
-                match Request::read(frame.kind, payload) {
-                    Ok(Request::MassCancel(all)) => *mass_cancel = all.client_order_id,
-                    Ok(_) => {}
-                    Err(_) => {
-                        let why = format!("request {} is none: a code in it is unknown", frame.sequence);
-                        return Ok(Err(End::Ended(why)));
+                let Ok(request) = Request::read(frame.kind, payload) else {
+                    let why = format!("request {} is none: a code in it is unknown", frame.sequence);
+                    return Ok(Err(End::Ended(why)));
+                };
+                if !connection.only_reads {
+                    if let Request::MassCancel(all) = &request {
+                        connection.mass_cancel = all.client_order_id;
                     }
+                    *next += 1;
+                    take(LaneKind::Requests(session), received, Event::Message(&message))?;
+                    continue;
                 }
-                *next += 1;
-                take(LaneKind::Requests(session), received, Event::Message(&message))?;
-                continue;
+                denials.count(session);
+                match connection.refuse(message.sequence, &request, clock.ticks()) {
+                    Ok(()) => continue,
+                    Err(end) => return Ok(Err(end)),
+                }
             }
             let (kind, sequence) = (frame.kind, frame.sequence);
             match Kind::from_code(kind) {
@@ -456,7 +477,9 @@ impl<C: Clock> Gateway<C> {
                 let rate = |sessions: &BTreeMap<u16, SessionConfig>, session| {
                     sessions.get(&session).map(|rules: &SessionConfig| rules.rate)
                 };
-                self.buckets.retain(|&session, _| rate(&before, session) == rate(&self.sessions, session));
+                self.buckets.retain(|&session, _| {
+                    self.denials.is_spent(session) || rate(&before, session) == rate(&self.sessions, session)
+                });
             }
         }
     }
@@ -473,6 +496,9 @@ impl<C: Clock> Gateway<C> {
         self.laned.retain(|&laned| laned != place);
         self.buckets.insert(session, connection.bucket);
         self.asking.sessions.store(self.places.len() as u64, Ordering::Relaxed);
+        if !connection.is_journaled {
+            return Ok(());
+        }
         take(LaneKind::Requests(session), now, Event::Login(false))
     }
 }
@@ -500,6 +526,7 @@ impl<C: Clock> Front for Gateway<C> {
             done += self.turn(self.turning[at], take)?;
         }
         self.turning.clear();
+        self.settle_denials(take)?;
         done += self.read_on(take)?;
         for admitted in admitted {
             done += self.admit(admitted, take)?;

@@ -2,12 +2,14 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
 
 use mio::Token;
 use tickpath_session::scram::ServerLogon;
 use tickpath_session::{Inbox, Logon, Refusal};
 
 use crate::origin::Origin;
+use crate::settings::Users;
 use crate::stream::Stream;
 
 /// Places for who guesses at whom. Two that share one wait for each other; which do, nobody outside knows.
@@ -29,11 +31,21 @@ pub(crate) enum Stage {
     /// It must begin with TLS.
     Hello,
     Logon,
-    Proof(Box<ServerLogon>, Logon),
+    /// It has its challenge, and its proof is awaited.
+    Proof(Box<Begun>),
     /// Its proof waits: from where it comes, wrong ones for this user have come.
-    Waits(Box<ServerLogon>, Logon, Vec<u8>),
+    Waits(Box<Begun>, Vec<u8>),
     /// It hears this at that time, and goes.
     Refusing(u64, Refusal, String),
+}
+
+/// A logon that has had its challenge.
+pub(crate) struct Begun {
+    pub server: ServerLogon,
+    pub logon: Logon,
+    /// The users as they were when the challenge was made: the proof is held against a record of these, and admits nobody
+    /// whose record is another one by then.
+    pub users: Arc<Users>,
 }
 
 /// Who goes when one more has come: of the origin that most come from, the longest there that has said nothing sound, else

@@ -12,18 +12,24 @@
 //! where they were after any crash. A client that comes back, or cannot keep up, reads on in the history from the first
 //! report that it lacks; the core does not notice.
 
+mod accept;
 mod admit;
 mod books;
+mod budget;
 mod config;
 mod connection;
 mod copies;
+mod denials;
+mod descriptors;
 mod door;
 mod error;
+mod escape;
 mod event;
 mod file;
 mod gateway;
 mod knock;
 mod origin;
+mod room;
 pub mod settings;
 mod silence;
 mod stream;
@@ -35,6 +41,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::channel;
 
 use mio::{Poll, Waker};
+use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 use tickpath_clock::{Clock, Gap};
 use tickpath_log::Reader;
 use tickpath_oms::front::Opening;
@@ -49,7 +56,8 @@ pub use tls::{TlsError, TlsFiles};
 use gateway::{BELL, Gateway, Opened};
 use window::{Bell, Window};
 
-/// Runs an OMS as a server until it is told to stop, as [`tickpath_oms::layout::run`] does.
+/// Runs an OMS as a server until it is told to stop, as [`tickpath_oms::layout::run`] does. The process is not dumpable from
+/// then on.
 pub fn run<C: Clock + Sync>(
     clock: C,
     config: &Config,
@@ -58,6 +66,12 @@ pub fn run<C: Clock + Sync>(
     stop: &AtomicBool,
     ready: impl FnOnce(),
 ) -> Result<Vec<Gap>, OmsError> {
+    // Passwords' records and a private key lie in its memory: no core dump has them, and no other program of this user
+    // reads them there.
+    if let Err(e) = set_dumpable_behavior(DumpableBehavior::NotDumpable) {
+        let why = format!("the memory of this process cannot be kept from core dumps: {e}; set LimitCORE=0");
+        let _ = server.events.try_send(ServerEvent::Warning(why));
+    }
     let config = Config { history: true, ..config.clone() };
     let front = |oms: &mut Sequencer<C>, opening| Ok(open(oms, server, opening)?);
     run_with(clock, &config, Some(front), ticks, stop, ready)

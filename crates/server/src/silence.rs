@@ -26,7 +26,7 @@ impl<C: Clock> Gateway<C> {
                 continue;
             }
             if now.saturating_sub(connection.said) > patience / 2 && !connection.lags() {
-                let upto = self.journaled.upto(session, get(&self.next_request, session));
+                let upto = self.journaled.upto(session, get(&self.next_request, session)) + connection.refused;
                 connection.say(Kind::Heartbeat, upto, now, &[], &[]);
                 mark(&mut self.unfinished, place);
             }

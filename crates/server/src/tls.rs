@@ -18,6 +18,7 @@ use rustls::version::TLS13;
 use rustls::{CertificateError, Error, RootCertStore, ServerConnection};
 use tickpath_clock::utc_ns;
 use tickpath_session::tls::Secure;
+use zeroize::Zeroizing;
 
 use super::file::modified;
 
@@ -123,7 +124,8 @@ impl TlsFiles {
     pub(crate) fn read(&self) -> Result<Arc<rustls::ServerConfig>, TlsError> {
         let Self { certificate, key } = self;
         let chain = self.chain()?;
-        let secret = PrivateKeyDer::from_pem_slice(&bytes(key)?).map_err(|_| TlsError::NoKey(key.clone()))?;
+        let text = Zeroizing::new(bytes(key)?);
+        let secret = PrivateKeyDer::from_pem_slice(&text).map_err(|_| TlsError::NoKey(key.clone()))?;
         self.check_time(&chain, Duration::from_nanos(utc_ns()))?;
         let provider = Arc::new(ring::default_provider());
         let certified = CertifiedKey::from_der(chain, secret, &provider).map_err(|e| match e {

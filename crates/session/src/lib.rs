@@ -27,6 +27,10 @@
 //! below the expected number was taken already and is dropped; one above it ends the connection, for what is missing was
 //! lost on the way. Numbers belong to a journal, whose id is in the [`Welcome`]: with another one they begin anew.
 //!
+//! A request that the user's role does not allow is refused before the journal: [`Kind::RequestRefused`] answers it, under
+//! the request's own number, and is no report. Such numbers are of one connection: the next one begins again at the number
+//! that the journal expects, which its [`Welcome`] has.
+//!
 //! A heartbeat carries the number that its sender expects next. It goes out every half of the heartbeat time whatever
 //! else is said: a client that is kept busy by reports learns from nothing else which of its requests were taken.
 //!
@@ -58,6 +62,7 @@
 //! | 2 | [`Logon::wishes`] and [`Welcome::lanes`]: shared memory, opened by a logon; answers to an admin's words, which an older client need not know; [`Query::ORDER`]; drop copies |
 //! | 3 | orders with a trigger: the requests of kinds 37 and 38, the status `Armed`, the report `Triggered` |
 //! | 4 | [`Welcome::rights`]: whether the session is a drop copy |
+//! | 5 | [`Kind::RequestRefused`]: the answer to a request that the user's role does not allow |
 
 mod frame;
 pub mod message;
@@ -71,5 +76,5 @@ pub use message::{
     ANY_SESSION, Copied, CopyTrailer, FROM_NOW, Kind, Logon, MAGIC, Query, Refusal, Refused, Role, Status, Taken,
     Welcome,
 };
-pub use scram::{Binding, ClientLogon, ScramError, Secret, SecretError, ServerLogon};
-pub use version::{CONDITIONAL_VERSION, RIGHTS_VERSION, VERSION};
+pub use scram::{Binding, ClientLogon, Decoys, ScramError, Secret, SecretError, ServerLogon};
+pub use version::{CONDITIONAL_VERSION, REFUSAL_VERSION, RIGHTS_VERSION, VERSION};

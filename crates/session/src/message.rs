@@ -43,6 +43,9 @@ pub enum Kind {
     /// On a topic of reports, a [`CopyTrailer`] alone: what came with its place or a later one counts no more, and comes
     /// again as far as it was kept.
     CopyAgain = 124,
+    /// The answer to a request that the user's role does not allow: an `OrderDenied` of `tickpath-market`. The frame's number
+    /// is the request's. It is no report and has no number as one: the journal knows neither request nor answer.
+    RequestRefused = 125,
 }
 
 /// Who wants to come in.
@@ -322,6 +325,6 @@ macro_rules! from_code {
     };
 }
 
-from_code!(Kind, u8: Logon, Challenge, Proof, Welcome, Refused, Heartbeat, Logout, Query, Answer, OrderRow, Taken, Copy, CopyAgain);
+from_code!(Kind, u8: Logon, Challenge, Proof, Welcome, Refused, Heartbeat, Logout, Query, Answer, OrderRow, Taken, Copy, CopyAgain, RequestRefused);
 from_code!(Role, u8: Read, Trade, Admin);
 from_code!(Refusal, u16: Protocol, Password, NotYours, InUse, Stopping, Future, Full);

@@ -29,8 +29,9 @@ use rsasl::prelude::{
 };
 use rsasl::property::{AuthId, Password};
 use rsasl::validate::{NoValidation, Validate, ValidationError};
+use zeroize::Zeroizing;
 
-pub use crate::secret::{LEAST_ITERATIONS, MOST_ITERATIONS, Secret, SecretError};
+pub use crate::secret::{Decoys, LEAST_ITERATIONS, MOST_ITERATIONS, Secret, SecretError};
 
 /// Characters of a user's name, at most.
 pub const MOST_USER_CHARS: usize = 64;
@@ -84,7 +85,7 @@ pub struct ServerLogon {
 }
 
 impl ServerLogon {
-    /// Takes the client's first message, finds its user's secret (a [`Secret::decoy`] if there is no such user), and
+    /// Takes the client's first message, finds its user's secret (one of [`Decoys`] if there is no such user), and
     /// gives the challenge for the client. A logon over TLS must be bound to its connection, any other cannot be.
     pub fn begin(
         client_first: &[u8],
@@ -141,7 +142,8 @@ impl ClientLogon {
         if !is_user(user) {
             return Err(ScramError::User);
         }
-        let claimed = Claimed { user: user.to_owned(), password: password.to_owned(), is_bound: binding.is_some() };
+        let password = Zeroizing::new(password.to_owned());
+        let claimed = Claimed { user: user.to_owned(), password, is_bound: binding.is_some() };
         let client = SASLClient::with_cb(config(claimed, binding), Channel(binding.copied()));
         let mechanism = mechanism(binding).mechanism;
         let mut session = client.start_suggested([&mechanism]).map_err(|_| ScramError::User)?;
@@ -227,7 +229,8 @@ impl SessionCallback for Known {
 /// What the client claims.
 struct Claimed {
     user: String,
-    password: String,
+    /// Overwritten when the logon is over.
+    password: Zeroizing<String>,
     is_bound: bool,
 }
 

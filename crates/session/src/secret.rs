@@ -7,6 +7,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use rsasl::mechanisms::scram::tools::{derive_keys, hash_password};
 use sha2::{Digest, Sha256};
+use zeroize::{Zeroize, Zeroizing};
 
 /// Fewer hashes than this give the password away to who listens: a client does not answer.
 pub const LEAST_ITERATIONS: u32 = 4_096;
@@ -32,6 +33,8 @@ const NAME: &str = "SCRAM-SHA-256";
 /// let secret = Secret::of("correct horse");
 /// assert_eq!(secret.to_string().parse(), Ok(secret));
 /// ```
+///
+/// It is overwritten when it is dropped.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret {
     /// How often the password was hashed, from 4,096 to 1,000,000.
@@ -57,20 +60,117 @@ impl Secret {
         Self::derived(password, &salt, ITERATIONS)
     }
 
-    /// What stands for the secret of a user who does not exist: the same each time that this key and this name come, so
-    /// that a stranger cannot tell whom there is; no password fits it. Make it for every logon, needed or not, or the
-    /// time that a logon takes tells it.
+    /// A secret of the usual form that no password fits: the same each time that this key and this name come. Where others
+    /// may ask for names, [`Decoys`] has the forms of the real secrets.
     pub fn decoy(key: &[u8], user: &str) -> Self {
-        let (salt, seed) = derive_keys::<Sha256>(&hashed(key, user.as_bytes(), 1));
+        Self::made_up(&hashed(key, user.as_bytes(), 1)[..], Form::USUAL)
+    }
+
+    /// A secret of this form that no password fits.
+    fn made_up(seed: &[u8], form: Form) -> Self {
+        let (first, second) = derive_keys::<Sha256>(seed);
+        let (third, seed) = derive_keys::<Sha256>(&second);
         let (stored_key, server_key) = derive_keys::<Sha256>(&seed);
-        let salt = salt[..SALT_BYTES].to_vec();
-        Self { iterations: ITERATIONS, salt, stored_key: stored_key.into(), server_key: server_key.into() }
+        let salt = [&first[..], &third[..]].concat()[..form.salt_bytes].to_vec();
+        Self { iterations: form.iterations, salt, stored_key: stored_key.into(), server_key: server_key.into() }
+    }
+
+    fn form(&self) -> Form {
+        Form { iterations: self.iterations, salt_bytes: self.salt.len() }
     }
 
     pub(crate) fn derived(password: &str, salt: &[u8], iterations: u32) -> Self {
-        let (client_key, server_key) = derive_keys::<Sha256>(&hashed(password.as_bytes(), salt, iterations));
-        let stored_key = Sha256::digest(client_key).into();
+        let salted = hashed(password.as_bytes(), salt, iterations);
+        let (mut client_key, server_key) = derive_keys::<Sha256>(&salted[..]);
+        let stored_key = Sha256::digest(&client_key[..]).into();
+        client_key[..].zeroize();
         Self { iterations, salt: salt.to_vec(), stored_key, server_key: server_key.into() }
+    }
+}
+
+impl Drop for Secret {
+    fn drop(&mut self) {
+        self.salt.zeroize();
+        self.stored_key.zeroize();
+        self.server_key.zeroize();
+    }
+}
+
+/// What a challenge shows of a secret beside the salt itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Form {
+    iterations: u32,
+    salt_bytes: usize,
+}
+
+impl Form {
+    /// That of [`Secret::of`].
+    const USUAL: Self = Self { iterations: ITERATIONS, salt_bytes: SALT_BYTES };
+}
+
+/// Secrets that stand for those of users who do not exist, so that a stranger cannot tell which users there are: of the
+/// same name the same each time, in the forms of the real secrets and as often as these, also where some were imported with
+/// other iterations or salts. Make one for every logon, needed or not, or the time that a logon takes tells it.
+///
+/// ```
+/// use tickpath_session::{Decoys, Secret};
+///
+/// let users = [Secret::of("correct horse")];
+/// let decoys = Decoys::new(&users);
+/// assert_eq!(decoys.of("nobody"), decoys.of("nobody"));
+/// ```
+pub struct Decoys {
+    /// Drawn anew by each server, and known to nobody.
+    key: Zeroizing<[u8; KEY_BYTES]>,
+    /// Each form of the real secrets, with how many have it.
+    forms: Vec<(Form, u32)>,
+}
+
+impl Decoys {
+    /// Decoys beside these secrets, with a key of their own.
+    pub fn new<'a>(secrets: impl IntoIterator<Item = &'a Secret>) -> Self {
+        let mut key = Zeroizing::new([0; KEY_BYTES]);
+        getrandom::fill(&mut key[..]).expect("the operating system has random bytes for everybody");
+        let mut decoys = Self { key, forms: Vec::new() };
+        decoys.follow(secrets);
+        decoys
+    }
+
+    /// Takes over the forms of these secrets. A name keeps its decoy, unless a change of the forms touches it.
+    pub fn follow<'a>(&mut self, secrets: impl IntoIterator<Item = &'a Secret>) {
+        self.forms.clear();
+        for form in secrets.into_iter().map(Secret::form) {
+            match self.forms.iter_mut().find(|(known, _)| *known == form) {
+                Some((_, count)) => *count += 1,
+                None => self.forms.push((form, 1)),
+            }
+        }
+        if self.forms.is_empty() {
+            self.forms.push((Form::USUAL, 1));
+        }
+    }
+
+    /// The decoy of a name.
+    pub fn of(&self, user: &str) -> Secret {
+        let seed = hashed(&self.key[..], user.as_bytes(), 1);
+        // Of all forms the one that the name draws first, where a form is drawn as much earlier as more secrets have it: a
+        // form that comes or goes changes the decoys of its own names only.
+        let drawn = |&(form, count): &(Form, u32)| {
+            let Form { iterations, salt_bytes } = form;
+            let label = [&seed[..], &iterations.to_le_bytes(), &(salt_bytes as u64).to_le_bytes()].concat();
+            let draw = Sha256::digest(&label).iter().take(6).fold(0_u64, |draw, byte| draw << 8 | u64::from(*byte));
+            let part = (draw as f64 + 1.0) / (1_u64 << 48) as f64;
+            (-part.ln() / f64::from(count), form)
+        };
+        let first = self.forms.iter().map(drawn).min_by(|one, other| one.0.total_cmp(&other.0));
+        Secret::made_up(&seed[..], first.map_or(Form::USUAL, |(_, form)| form))
+    }
+}
+
+/// Keeps its key to itself.
+impl fmt::Debug for Decoys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Decoys").finish_non_exhaustive()
     }
 }
 
@@ -85,8 +185,8 @@ impl fmt::Debug for Secret {
 impl Display for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [salt, stored, server] =
-            [&self.salt, &self.stored_key[..], &self.server_key].map(|key| STANDARD.encode(key));
-        write!(f, "{NAME}${}:{salt}${stored}:{server}", self.iterations)
+            [&self.salt, &self.stored_key[..], &self.server_key].map(|key| Zeroizing::new(STANDARD.encode(key)));
+        write!(f, "{NAME}${}:{}${}:{}", self.iterations, salt.as_str(), stored.as_str(), server.as_str())
     }
 }
 
@@ -100,17 +200,19 @@ impl FromStr for Secret {
             let (stored, server) = keys.split_once(':')?;
             let iterations = iterations.parse().ok().filter(|it| (LEAST_ITERATIONS..=MOST_ITERATIONS).contains(it))?;
             let salt = STANDARD.decode(salt).ok().filter(|salt| (1..=MOST_SALT_BYTES).contains(&salt.len()))?;
-            let key = |text| STANDARD.decode(text).ok()?.try_into().ok();
+            let key = |text| Zeroizing::new(STANDARD.decode(text).ok()?).as_slice().try_into().ok();
             Some(Self { iterations, salt, stored_key: key(stored)?, server_key: key(server)? })
         };
         read().ok_or(SecretError)
     }
 }
 
-fn hashed(password: &[u8], salt: &[u8], iterations: u32) -> [u8; KEY_BYTES] {
+fn hashed(password: &[u8], salt: &[u8], iterations: u32) -> Zeroizing<[u8; KEY_BYTES]> {
     let mut out = Default::default();
     hash_password::<Sha256>(password, iterations, salt, &mut out);
-    out.into()
+    let hashed = Zeroizing::new(out.into());
+    out[..].zeroize();
+    hashed
 }
 
 #[cfg(test)]

@@ -60,6 +60,29 @@ fn each_finding_follows_from_what_the_host_tells() {
     }
 }
 
+#[test]
+fn a_running_oms_with_a_low_limit_of_open_files_is_found() {
+    for (name, limit, room, state) in [
+        ("tickpath", "40 4096", "64", State::RisksSafety),
+        ("tickpath", "2048 4096", "2048", State::RisksSafety),
+        ("tickpath", "65536 65536", "256", State::Good),
+        ("tickpath", "unlimited unlimited", "256", State::Good),
+        ("another", "40 4096", "64", State::Good),
+    ] {
+        let root = tempdir().unwrap();
+        let folder = root.path().join("proc/17");
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("comm"), format!("{name}\n")).unwrap();
+        fs::write(folder.join("limits"), format!("Max open files  {limit} files\n")).unwrap();
+        fs::write(folder.join("status"), format!("Name:\t{name}\nFDSize:\t{room}\n")).unwrap();
+        let all = host(&Host::under(root.path()));
+        let is_meant = |finding: &&Finding| finding.name == "open files of running processes";
+        let found = all.iter().find(is_meant).expect("it is looked at");
+        assert_eq!(found.state, state, "{limit}, {room}: {found:?}");
+        assert_eq!(found.value.contains("17"), state == State::RisksSafety, "{found:?}");
+    }
+}
+
 /// One file alone leads to this state.
 fn check(name: &str, file: &str, text: &str, state: State) {
     let root = tempdir().unwrap();

@@ -44,7 +44,7 @@ pub use init::{InitError, Initial, init};
 pub use instruments::instrument_columns;
 pub use lines::LineSettings;
 pub use pattern::{AccountPattern, AccountPatternError};
-pub use sessions::{MOST_SESSIONS, Sessions};
+pub use sessions::{DenialLimits, MOST_SESSIONS, Sessions};
 pub use symbols::symbol_columns;
 pub use users::{ROLES, User, Users};
 pub use venue::Venue;
@@ -91,6 +91,8 @@ pub struct Settings {
     pub core: CoreSettings,
     /// What holds for each session, where its user says nothing else.
     pub sessions: Sessions,
+    /// How much of the journal may go to requests that come to nothing.
+    pub denials: DenialLimits,
     /// Where orders go.
     pub venues: Vec<Venue>,
     /// What can be traded.
@@ -297,6 +299,8 @@ impl Settings {
             let good = format!("1 to {MOST_NAME} letters, digits, '.', '_', '-' or ':', not starting with a point");
             top.mistake("name", format!("'{name}' cannot be in the names of lanes; use {good}"));
         }
+        let both = |section: &mut Section<'_>| (Sessions::take(section), DenialLimits::take(section));
+        let (sessions, denials) = top.section("sessions", both);
         Self {
             file: top.file().to_owned(),
             journal: absolute(top.need_path("journal")),
@@ -311,7 +315,8 @@ impl Settings {
             drop_copies: CopyTopic::take_all(top),
             listen: Listen::take(top),
             core: top.section("core", CoreSettings::take),
-            sessions: top.section("sessions", Sessions::take),
+            sessions,
+            denials,
             venues: Venue::take_all(top),
             instruments: Vec::new(),
             accounts: Vec::new(),

@@ -24,6 +24,39 @@ pub struct Sessions {
     pub most: u32,
 }
 
+/// How much of the journal may go to requests that come to nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DenialLimits {
+    /// Denied requests of each session and day; one more, and the session is disconnected, and slow until the day ends.
+    pub most_a_day: u32,
+    /// Mebibytes of the journal's disk that are kept for sessions that trade: while less is free, each session has a
+    /// hundredth of its denied requests. Zero keeps none.
+    pub disk_reserve_mb: u32,
+}
+
+impl Default for DenialLimits {
+    /// A program that is denied something once a second all day stays within it.
+    fn default() -> Self {
+        Self { most_a_day: 100_000, disk_reserve_mb: 256 }
+    }
+}
+
+impl DenialLimits {
+    /// What the section says, and the usual where it says nothing.
+    pub(super) fn take(sessions: &mut Section<'_>) -> Self {
+        let usual = Self::default();
+        Self {
+            most_a_day: sessions.number("max_denied_a_day", 1..=u32::MAX).unwrap_or(usual.most_a_day),
+            disk_reserve_mb: sessions.number("disk_reserve_mb", 0..=u32::MAX).unwrap_or(usual.disk_reserve_mb),
+        }
+    }
+
+    /// The reserve in bytes.
+    pub(crate) fn disk_reserve_bytes(&self) -> u64 {
+        u64::from(self.disk_reserve_mb) << 20
+    }
+}
+
 impl Sessions {
     /// What the section says, and the usual where it says nothing.
     pub(super) fn take(sessions: &mut Section<'_>) -> Self {

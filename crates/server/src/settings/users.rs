@@ -19,6 +19,7 @@ use tickpath_oms::{AckLevel, Rate, SessionConfig, SessionLimits};
 use tickpath_orders::{ALL_ACCOUNTS, AccountLimits, MAY_CANCEL, MAY_MASS_CANCEL, MAY_NEW, MAY_REPLACE, MAY_STATUS};
 use tickpath_session::{Role, Secret};
 use tickpath_settings::{Section, SettingsError, parse, read_text};
+use zeroize::Zeroizing;
 
 use super::copies::{CopyFilter, CopyTakes};
 use super::limits::{money_of, quantity_of, rate_of};
@@ -70,7 +71,8 @@ pub struct User {
 impl Users {
     /// Reads the file.
     pub fn read(file: &Path) -> Result<Self, SettingsError> {
-        Self::parse(&read_text(file)?, file)
+        // It has the secrets in it.
+        Self::parse(&Zeroizing::new(read_text(file)?), file)
     }
 
     pub(super) fn parse(text: &str, file: &Path) -> Result<Self, SettingsError> {

@@ -7,7 +7,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 
 use tickpath_client::{Client as Remote, ClientError, Config as RemoteConfig};
 use tickpath_server::ServerEvent;
-use tickpath_session::{ClientLogon, Kind as Word, Logon, MAGIC, Refusal, VERSION, write_with_text};
+use tickpath_session::{ClientLogon, Kind as Word, Logon, MAGIC, Refusal, Refused, Secret, VERSION, write_with_text};
 
 use super::hostile::Raw;
 use super::sessions::House;
@@ -115,6 +115,136 @@ fn wrong_passwords_are_slow_however_many_come_at_once_and_for_whomever() {
     });
     // One a second, for as long as the door has patience.
     assert!(judged.iter().all(|judged| (1..=6).contains(judged)), "{judged:?}");
+}
+
+/// A logon that has its challenge, and the proof that it will answer.
+struct Begun {
+    raw: Raw,
+    challenge: String,
+    proof: Vec<u8>,
+}
+
+impl Begun {
+    fn new(house: &House, user: &str, password: &str, session: u16) -> Self {
+        let mut raw = Raw::new(house);
+        let (mut logon, first) = ClientLogon::new(user, password, None).expect("a good name");
+        raw.say(Word::Logon.code(), 0, Logon { session, ..hello() }.as_bytes(), &first);
+        let (_, _, challenge) = raw.hear().expect("a challenge");
+        let proof = logon.answer(&challenge).expect("a good challenge");
+        Self { raw, challenge: String::from_utf8(challenge).expect("a text"), proof }
+    }
+
+    /// Ends the logon, which is refused; tells why.
+    fn refused(mut self) -> (Option<Refusal>, String) {
+        self.raw.say(Word::Proof.code(), 0, &[], &self.proof);
+        let (kind, message, text) = self.raw.hear().expect("an answer");
+        assert_eq!(kind, Word::Refused.code(), "it is let in");
+        let refused = Refused::read_from_bytes(&message).expect("a whole refusal");
+        (Refusal::from_code(refused.code), String::from_utf8(text).expect("a sentence"))
+    }
+}
+
+impl House {
+    /// Has the users' file changed: eve is shut out meanwhile, which tells that the file was read.
+    fn change_users(&self, change: impl Fn(&str, &str) -> Option<String>) {
+        let eve = self.remote("eve", tickpath_client::Since::Now);
+        let file = self.folder().join("users.toml");
+        let before = fs::read_to_string(&file).expect("it is there");
+        let user = |block: &str| {
+            let name = ["anna", "boss", "eve"].into_iter().find(|name| block.contains(&format!("name = \"{name}\"")));
+            match name.expect("these are all") {
+                "eve" => Some(format!("{block}disabled = true\n")),
+                name => change(name, block),
+            }
+        };
+        let after: Vec<String> =
+            before.split("[[user]]\n").skip(1).filter_map(user).map(|block| format!("[[user]]\n{block}")).collect();
+        fs::write(&file, after.concat()).expect("it is ours");
+        self.event("the file was read", |event| matches!(event, ServerEvent::Gone { user, .. } if user == "eve"));
+        drop(eve);
+    }
+}
+
+/// A user's lines with another secret.
+fn with_secret(block: &str, secret: &str) -> String {
+    let line = |line: &str| match line.starts_with("secret") {
+        true => format!("secret = \"{secret}\"\n"),
+        false => format!("{line}\n"),
+    };
+    block.lines().map(line).collect()
+}
+
+#[test]
+fn a_logon_that_began_before_its_record_changed_is_refused() {
+    let house = House::new(Layout::Split);
+    let with_old = Begun::new(&house, "anna", "anna's password", 0);
+    let with_new = Begun::new(&house, "anna", "another password", 1);
+    let removed = Begun::new(&house, "boss", "boss's password", 2);
+    let other = Secret::of("another password").to_string();
+    // boss is gone.
+    house.change_users(|name, block| (name == "anna").then(|| with_secret(block, &other)));
+    for (what, begun) in [("the old password", with_old), ("a user that is gone", removed)] {
+        let (refusal, why) = begun.refused();
+        assert!(refusal == Some(Refusal::NotYours) && why.contains("has changed"), "{what}: {refusal:?} {why}");
+    }
+    assert_eq!(with_new.refused().0, Some(Refusal::Password), "the new password on the old challenge");
+    let url = format!("unix://{}", house.socket().display());
+    let config =
+        |password: &str| RemoteConfig { connect_timeout_ms: 20_000, ..RemoteConfig::new(&url, "anna", password) };
+    Remote::connect(config("another password")).expect("a new logon knows the new record").close();
+    assert!(Remote::connect(config("anna's password")).is_err(), "and no other");
+}
+
+#[test]
+fn strangers_get_challenges_like_those_of_imported_users() {
+    let house = House::new(Layout::Split);
+    // As another server has made it: fewer iterations, and a salt of 24 bytes.
+    let own = Secret::of("anna's password").to_string();
+    let keys = own.rsplit_once('$').expect("it has keys").1;
+    let imported = format!("SCRAM-SHA-256$4096:{}${keys}", "abcd".repeat(8));
+    house.change_users(|name, block| match name {
+        "anna" => Some(with_secret(block, &imported)),
+        _ => Some(block.to_owned()),
+    });
+    let form = |user: &str| {
+        let begun = Begun::new(&house, user, "a guess", 0);
+        let (_, told) = begun.challenge.split_once(",s=").expect("a salt");
+        let (salt, iterations) = told.split_once(",i=").expect("iterations");
+        (salt.len(), iterations.to_owned())
+    };
+    assert_eq!(form("anna"), (32, "4096".to_owned()));
+    // eve, who is shut out, has the usual form.
+    let usual = form("eve");
+    let forms: Vec<_> = (0..40).map(|nth| form(&format!("nobody{nth}"))).collect();
+    for like in [&form("anna"), &usual] {
+        assert!(forms.contains(like), "of 40 strangers none looks like {like:?}: {forms:?}");
+    }
+    assert_eq!(form("nobody7"), forms[7], "the same name, the same challenge");
+}
+
+#[test]
+fn names_of_strangers_cannot_write_lines_of_the_log() {
+    let house = House::new(Layout::Split);
+    let name = "x\u{2028}boss has logged in\u{202e}\u{200b}";
+    let (refusal, _) = Begun::new(&house, name, "a guess", 0).refused();
+    assert_eq!(refusal, Some(Refusal::Password));
+    house.event("it is told", |event| {
+        let ServerEvent::Refused { why, .. } = event else { return false };
+        for text in [why, &event.to_string()] {
+            let is_raw = text.contains(['\u{2028}', '\u{202e}', '\u{200b}']);
+            assert!(!is_raw && text.contains("\\u{2028}boss"), "{text:?}");
+        }
+        true
+    });
+    let broken = ServerEvent::Gone { user: "anna".to_owned(), session: 0, why: "\u{1b}[2J\r\nready".to_owned() };
+    assert_eq!(broken.to_string(), "anna is gone from session 0: \\u{1b}[2J\\u{d}\\u{a}ready");
+}
+
+#[test]
+fn a_process_with_secrets_gives_no_core_dump() {
+    use rustix::process::{DumpableBehavior, dumpable_behavior};
+    let _house = House::new(Layout::Split);
+    assert_eq!(dumpable_behavior().expect("Linux tells"), DumpableBehavior::NotDumpable);
 }
 
 #[test]

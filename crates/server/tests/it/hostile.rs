@@ -45,10 +45,15 @@ impl Raw {
 
     /// Logs in to a session, for all reports of the day.
     fn login(house: &House, user: &str, session: u16, heartbeat_ms: u32) -> Self {
+        Self::login_at(house, user, session, heartbeat_ms, VERSION)
+    }
+
+    /// The same of a client of this version.
+    fn login_at(house: &House, user: &str, session: u16, heartbeat_ms: u32, version: u16) -> Self {
         let (mut logon, first) = ClientLogon::new(user, &format!("{user}'s password"), None).expect("a good name");
         let hello = Logon {
             magic: MAGIC,
-            version: VERSION,
+            version,
             session,
             heartbeat_ms,
             journal: 0,
@@ -201,6 +206,21 @@ fn nonsense_ends_the_connection_that_says_it_and_no_other() {
             })
             .collect();
         assert!(!reports.contains(&3) && reports.iter().filter(|id| **id == 2).count() == 2, "{reports:?}");
+    }
+}
+
+#[test]
+fn a_client_that_is_too_old_for_a_refusal_is_told_by_the_end_of_its_connection() {
+    let house = House::new(Layout::Split);
+    let mut boss = house.remote("boss", Since::Now);
+    for version in [4, 1] {
+        let mut raw = Raw::login_at(&house, "eve", 3, 0, version);
+        let before = boss.status().journal_records;
+        let request = |number| frame(Kind::NewOrder.code(), number, rests(number + 1).as_bytes());
+        raw.stream.write_all(&(0..100).flat_map(request).collect::<Vec<u8>>()).expect("it is heard");
+        let said = raw.farewell();
+        assert!(said.contains("only reads"), "version {version}: {said}");
+        assert!(boss.status().journal_records < before + 50, "each request is in the journal");
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod conditional;
 mod copies;
+mod denials;
 mod door;
 mod full;
 mod hostile;

@@ -113,6 +113,7 @@ fn the_first_files_are_sound_and_say_what_holds_without_them() {
     assert!(spoken.iter().filter(|line| !text.contains(&format!("\n{line}"))).count() > 12, "they are spoken now");
     files.write("oms.toml", &spoken.join("\n"));
     let said = files.read();
+    assert_eq!(said.denials, settings.denials);
     assert_eq!((said.core, said.sessions, said.venues), (settings.core, settings.sessions, settings.venues));
 }
 

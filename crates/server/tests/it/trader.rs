@@ -153,8 +153,13 @@ impl Desk {
 
     /// An OMS whose files have so many blocks of 512 bytes at most, and which writes what it says into one.
     pub(crate) fn start_full(&self, blocks: u64, told: &Path) -> Process {
+        self.start_limited(&format!("-f {blocks}"), told)
+    }
+
+    /// An OMS under this limit, as `ulimit` has it, which writes what it says into a file.
+    pub(crate) fn start_limited(&self, limit: &str, told: &Path) -> Process {
         let mut this = Command::new("sh");
-        let run = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" trader::process --exact --nocapture");
+        let run = format!("trap '' XFSZ; ulimit {limit}; exec \"$0\" trader::process --exact --nocapture");
         this.args(["-c", &run]).arg(std::env::current_exe().expect("this program has a path"));
         this.env(ROLE, "oms").env(FOLDER, self.folder.path()).env(FULL, "1");
         this.stdin(Stdio::null()).stdout(Stdio::null()).stderr(fs::File::create(told).expect("the folder is ours"));

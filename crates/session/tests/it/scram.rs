@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use tickpath_session::{Binding, ClientLogon, ScramError, Secret, SecretError, ServerLogon};
+use tickpath_session::{Binding, ClientLogon, Decoys, ScramError, Secret, SecretError, ServerLogon};
 
 static ANNA: LazyLock<Secret> = LazyLock::new(|| Secret::of("correct horse"));
 
@@ -71,6 +71,48 @@ fn who_does_not_exist_looks_like_who_does() {
     let form = |told: &str| (told.len(), told.split_once(",i=").map(|(_, iterations)| iterations.to_owned()));
     assert_eq!(form(&told), form(&of_a_user));
     assert_eq!(log_on("nobody", "x", &decoy(b"key", "nobody")).0, Err(ScramError::Proof));
+}
+
+/// A secret as another server makes it, and its form: iterations and characters of the salt.
+fn imported(iterations: u32, salt: &str) -> Secret {
+    let own = ANNA.to_string();
+    let keys = own.rsplit_once('$').expect("it has keys").1;
+    format!("SCRAM-SHA-256${iterations}:{salt}${keys}").parse().expect("it is sound")
+}
+
+fn form(secret: &Secret) -> (String, usize) {
+    let text = secret.to_string();
+    let mut parts = text.split(['$', ':']).skip(1);
+    let iterations = parts.next().expect("iterations").to_owned();
+    (iterations, parts.next().expect("a salt").len())
+}
+
+#[test]
+fn decoys_have_the_forms_of_the_real_secrets_as_often_as_these() {
+    let mut secrets = vec![imported(4096, &"abcd".repeat(8)); 3];
+    secrets.push(ANNA.clone());
+    let mut decoys = Decoys::new(&secrets);
+    let names: Vec<String> = (0..400).map(|nth| format!("nobody{nth}")).collect();
+    let all = |decoys: &Decoys| names.iter().map(|name| decoys.of(name)).collect::<Vec<_>>();
+    let before = all(&decoys);
+    let of_three = before.iter().filter(|decoy| form(decoy) == ("4096".to_owned(), 32)).count();
+    let of_one = before.iter().filter(|decoy| form(decoy) == form(&ANNA)).count();
+    assert_eq!(of_three + of_one, names.len());
+    assert!((230..=370).contains(&of_three), "{of_three} of 400 have the form of three in four");
+    assert_eq!(log_on("nobody1", "x", &before[1]).0, Err(ScramError::Proof));
+
+    // A form that comes takes some names, and leaves the others as they were.
+    decoys.follow(&secrets);
+    assert!(all(&decoys) == before);
+    let new = imported(20_000, "abcd");
+    decoys.follow(secrets.iter().chain([&new]));
+    let after = all(&decoys);
+    let changed: Vec<&Secret> = before.iter().zip(&after).filter(|(old, new)| old != new).map(|(_, new)| new).collect();
+    assert!((20..=160).contains(&changed.len()), "{} of 400 have the form of one in five", changed.len());
+    assert!(changed.iter().all(|changed| form(changed) == form(&new)));
+    // Another server draws otherwise; one without users has the form that `Secret::of` has.
+    assert!(all(&Decoys::new(&secrets)) != before);
+    assert_eq!(form(&Decoys::new(&[]).of("nobody")), form(&ANNA));
 }
 
 #[test]

@@ -1,0 +1,47 @@
+//! The open files that a configuration needs, held against the limit of the process.
+
+use rustix::process::{Resource, getrlimit};
+
+use super::settings::{Settings, User};
+
+/// Files of the process itself: journal, history, lanes, market data, certificates, and what reads them.
+const OWN: u64 = 128;
+/// A connection, and the logs that its client may be reading meanwhile.
+const EACH_CONNECTION: u64 = 4;
+/// Connections that have not logged in, at most.
+pub(crate) const UNKNOWN_CONNECTIONS: usize = 256;
+/// Drop copies of one user, at most.
+pub(crate) const COPIES_OF_A_USER: usize = 16;
+/// A lane or a line to a venue, and a topic of drop copies.
+const EACH_VENUE: u64 = 8;
+
+/// Open files of a server with so many clients and drop copies at once.
+pub(crate) fn files_of(connections: usize) -> u64 {
+    OWN + UNKNOWN_CONNECTIONS as u64 + EACH_CONNECTION * connections as u64
+}
+
+impl Settings {
+    /// Open files that an OMS with these settings needs at most.
+    pub fn files_needed(&self) -> u64 {
+        let most = self.sessions.most as usize;
+        let sessions: usize = self.users.list.iter().map(|user| user.sessions.len()).sum();
+        let has_copy = |user: &&User| user.drop_copy.is_some();
+        let copies = self.users.list.iter().filter(has_copy).count() * COPIES_OF_A_USER;
+        let lines: usize = self.venues.iter().map(|venue| venue.lines.len().max(1)).sum();
+        let others = (lines + self.drop_copies.len()) as u64;
+        files_of(sessions.min(most) + copies.min(most)) + EACH_VENUE * others
+    }
+
+    /// The limits of this process that are too low for these settings: a sentence each.
+    pub fn limit_doubts(&self) -> Vec<String> {
+        let needed = self.files_needed();
+        let limit = getrlimit(Resource::Nofile).current.filter(|&limit| limit < needed);
+        let doubt = |limit: u64| {
+            format!(
+                "the limit is {limit} open files, and this configuration needs up to {needed}: connections would wait for a \
+                 free one; set LimitNOFILE={needed} in the systemd unit, or `ulimit -n {needed}`, before the OMS starts"
+            )
+        };
+        limit.map(doubt).into_iter().collect()
+    }
+}

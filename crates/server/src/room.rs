@@ -1,0 +1,54 @@
+//! What is left of the journal's disk, held against the reserve that is kept for sessions that trade.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rustix::fs::statvfs;
+
+/// Between two looks at the disk.
+const LOOK_NS: u64 = 1_000_000_000;
+const MIB: u64 = 1 << 20;
+
+/// Looks at the journal's disk, on a thread that no order waits for.
+#[derive(Debug)]
+pub(crate) struct Room {
+    folder: PathBuf,
+    /// Bytes that must stay free.
+    reserve: u64,
+    is_low: Arc<AtomicBool>,
+    look_at: u64,
+}
+
+impl Room {
+    pub fn new(folder: PathBuf, reserve: u64) -> Self {
+        Self { folder, reserve, is_low: Arc::default(), look_at: 0 }
+    }
+
+    /// Set while less than the reserve is free.
+    pub fn is_low(&self) -> Arc<AtomicBool> {
+        self.is_low.clone()
+    }
+
+    /// Looks once a second; gives the sentence for the operator when the reserve is reached.
+    pub fn look(&mut self, now: u64, ticks_of_ns: impl Fn(u64) -> u64) -> Option<String> {
+        if now < self.look_at {
+            return None;
+        }
+        self.look_at = now + ticks_of_ns(LOOK_NS);
+        // A disk that does not tell is not taken for a full one.
+        let disk = statvfs(self.folder.as_path()).ok()?;
+        let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+        let is_low = free < self.reserve;
+        let was_low = self.is_low.swap(is_low, Ordering::Relaxed);
+        (is_low && !was_low).then(|| {
+            format!(
+                "{}: {} MiB are free on the journal's disk, and disk_reserve_mb keeps {} for sessions that trade: a session \
+                 gets a hundredth of its denied requests from now on. Make room on the disk",
+                self.folder.display(),
+                free / MIB,
+                self.reserve / MIB
+            )
+        })
+    }
+}
