@@ -6,7 +6,7 @@ use std::str::FromStr;
 use tickpath_clock::{Priority, Rate, Wait};
 use tickpath_log::Config as LogConfig;
 use tickpath_market::{AccountId, Notional, Quantity};
-use tickpath_orders::{AccountLimits, FirmLimits, Instrument, RejectRule, SymbolLimits, VenueRules};
+use tickpath_orders::{AccountLimits, FirmLimits, Instrument, Name, RejectRule, SymbolLimits, VenueRules};
 
 use crate::commit::AckLevel;
 use crate::lanes::LanesConfig;
@@ -61,6 +61,9 @@ pub struct Desk {
     pub sessions: Vec<SessionConfig>,
     /// What is done after which code of a venue.
     pub rejects: Vec<RejectRule>,
+    /// The names of venues, and of the users that sessions belong to. A number keeps its name while something bears the
+    /// number, as [`Borne`](crate::Borne) tells; one that has no name here is not checked.
+    pub names: Vec<Name>,
 }
 
 /// A session's rights.
