@@ -38,10 +38,14 @@ pub enum ServerEvent {
     Users(String),
     /// The files cannot be taken: what was known stays.
     NotReloaded(String),
-    /// The files have changed, and the OMS has journaled so many definitions that differ.
+    /// The files were read again, and the OMS has journaled so many definitions that differ.
     Defined {
         /// How many.
         changes: usize,
+        /// What the files say otherwise, and the OMS has taken: each section and key with the old and the new value.
+        taken: Vec<String>,
+        /// What they say otherwise that holds from the next start on.
+        at_start: Vec<String>,
     },
     /// The certificate cannot be read: the one that was known stays.
     Certificate(String),
@@ -60,8 +64,19 @@ impl fmt::Display for ServerEvent {
             Self::Gone { user, session, why } => write!(f, "{user} is gone from session {session}: {why}"),
             Self::Users(why) => write!(f, "{why}; the users that were known stay"),
             Self::NotReloaded(why) => write!(f, "{why}; what was known stays"),
-            Self::Defined { changes: 0 } => write!(f, "the files were read again, and say the same"),
-            Self::Defined { changes } => write!(f, "the files were read again: {changes} definitions have changed"),
+            Self::Defined { changes: 0, taken, at_start } if taken.is_empty() && at_start.is_empty() => {
+                write!(f, "the files were read again, and say the same")
+            }
+            Self::Defined { changes, taken, at_start } => {
+                write!(f, "the files were read again: {changes} definitions have changed")?;
+                if !taken.is_empty() {
+                    write!(f, "; taken: {}", taken.join("; "))?;
+                }
+                if !at_start.is_empty() {
+                    write!(f, "; needs a restart of the OMS: {}", at_start.join("; "))?;
+                }
+                Ok(())
+            }
             Self::Certificate(why) => write!(f, "{why}; the certificate that was known stays"),
             Self::Notice(notice) => notice.fmt(f),
         }

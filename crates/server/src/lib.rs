@@ -14,6 +14,7 @@
 
 mod admit;
 mod books;
+mod changes;
 mod config;
 mod connection;
 mod copies;
@@ -24,6 +25,7 @@ mod file;
 mod gateway;
 mod knock;
 mod origin;
+mod places;
 pub mod settings;
 mod silence;
 mod stream;
@@ -60,7 +62,10 @@ pub fn run<C: Clock + Sync>(
 ) -> Result<Vec<Gap>, OmsError> {
     let config = Config { history: true, ..config.clone() };
     let front = |oms: &mut Sequencer<C>, opening| Ok(open(oms, server, opening)?);
-    run_with(clock, &config, Some(front), ticks, stop, ready)
+    run_with(clock, &config, Some(front), ticks, stop, ready).map_err(|e| match (e, &server.settings) {
+        (OmsError::Borne(why), Some(settings)) => OmsError::Borne(places::with_places(why, settings)),
+        (e, _) => e,
+    })
 }
 
 /// Opens the gateway of an OMS, and its window.

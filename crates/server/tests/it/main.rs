@@ -8,6 +8,7 @@ mod full;
 mod hostile;
 mod lanes;
 mod lines;
+mod reload;
 mod sessions;
 mod settings;
 mod tls;
