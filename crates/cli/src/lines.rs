@@ -128,7 +128,12 @@ impl Event {
             }
             ServerEvent::Users(why) => ("error", "users", vec![("why", json!(why))]),
             ServerEvent::NotReloaded(why) => ("error", "not_reloaded", vec![("why", json!(why))]),
-            ServerEvent::Defined { changes } => ("info", "defined", vec![("changes", json!(changes))]),
+            ServerEvent::Defined { changes, taken, at_start } => {
+                let level = if at_start.is_empty() { "info" } else { "warning" };
+                let fields =
+                    vec![("changes", json!(changes)), ("taken", json!(taken)), ("needs_restart", json!(at_start))];
+                (level, "defined", fields)
+            }
             ServerEvent::Certificate(why) => ("error", "certificate", vec![("why", json!(why))]),
             ServerEvent::Warning(why) => ("warning", "warning", vec![("why", json!(why))]),
             ServerEvent::Notice(notice) => {

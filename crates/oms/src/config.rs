@@ -6,7 +6,7 @@ use std::str::FromStr;
 use tickpath_clock::{Priority, Rate, Wait};
 use tickpath_log::Config as LogConfig;
 use tickpath_market::{AccountId, Notional, Quantity};
-use tickpath_orders::{AccountLimits, FirmLimits, Instrument, RejectRule, SymbolLimits, VenueRules};
+use tickpath_orders::{AccountLimits, FirmLimits, Instrument, Name, RejectRule, SymbolLimits, VenueRules};
 
 use crate::answers::VenueWatch;
 use crate::commit::AckLevel;
@@ -64,6 +64,9 @@ pub struct Desk {
     pub rejects: Vec<RejectRule>,
     /// What is expected of each venue. A venue without an entry may take any time to answer.
     pub watch: Vec<VenueWatch>,
+    /// The names of venues, and of the users that sessions belong to. A number keeps its name while something bears the
+    /// number, as [`Borne`](crate::Borne) tells; one that has no name here is not checked.
+    pub names: Vec<Name>,
 }
 
 /// A session's rights.

@@ -1,18 +1,23 @@
 //! What a desk changes in what is defined: at a start, and while the OMS runs.
 
 use tickpath_clock::Clock;
+use tickpath_orders::Input;
 
 use crate::OmsError;
 use crate::commit::AckLevel;
 use crate::config::Desk;
+use crate::identity::{self, Borne};
+use crate::outbound::Outbound;
 use crate::sequencer::Sequencer;
 
 impl<C: Clock> Sequencer<C> {
     /// Makes of what can be traded, by whom and where, what a desk says: journals what differs, and nothing else. A right
     /// that is gone denies the next order. Says how many definitions differ. What must hold a session's requests may
-    /// become more at once, and less at the next start: what is held keeps its place.
+    /// become more at once, and less at the next start: what is held keeps its place. A desk that gives a number another
+    /// meaning while something bears the number is refused with [`OmsError::Borne`], and nothing of it is taken.
     #[cold]
     pub fn define(&mut self, desk: &Desk) -> Result<usize, OmsError> {
+        self.may_define(desk)?;
         desk.sessions.iter().for_each(|session| raise(&mut self.levels, session.session, session.level));
         if self.commit.is_none() && !self.disk_failed {
             self.watch_disk()?;
@@ -31,8 +36,13 @@ impl<C: Clock> Sequencer<C> {
     /// The same at a start. After a loss of power, what the definitions were says what may have left: whoever calls has
     /// them on the disk before anything leaves under them.
     pub(crate) fn journal_changes(&mut self, desk: &Desk) -> Result<usize, OmsError> {
-        let changes = self.definitions.changes(desk);
+        let (names, changes) = (self.definitions.new_names(desk), self.definitions.changes(desk));
+        for name in &names {
+            self.journal.name(self.clock.ticks(), name)?;
+            self.definitions.note_name(*name);
+        }
         for change in &changes {
+            self.forget_prices(change);
             self.take(self.clock.ticks(), change)?;
             self.definitions.note(change);
         }
@@ -40,7 +50,32 @@ impl<C: Clock> Sequencer<C> {
         if let Some(lines) = &self.line_shared {
             lines.validity.set(&desk.accounts, self.clock.calibration());
         }
-        Ok(changes.len())
+        Ok(names.len() + changes.len())
+    }
+
+    /// Whether every number of the desk means what it meant, or nothing bears it.
+    fn may_define(&self, desk: &Desk) -> Result<(), Borne> {
+        identity::check(&self.core, &self.definitions, desk, |session| self.has_reports(session))
+    }
+
+    /// Whether a session was ever sent a report: its lane and the history number them from the first one on.
+    fn has_reports(&self, session: u16) -> bool {
+        let place = usize::from(session);
+        let by_lane = self.sessions.get(place).and_then(Outbound::log).map_or(0, tickpath_log::Writer::sequence);
+        let by_front = self.history.as_ref().and_then(|history| history.all_next().get(place)).copied().unwrap_or(0);
+        by_lane > 0 || by_front > 0
+    }
+
+    /// A symbol whose number has another meaning now has no prices until its market tells some: the old ones were another
+    /// symbol's.
+    fn forget_prices(&mut self, change: &Input) {
+        let Input::Instrument(instrument) = change else { return };
+        let is_another = |was| identity::is_another(was, instrument);
+        if self.definitions.instrument(instrument.symbol).is_some_and(is_another)
+            && let Some(reference) = self.references.get_mut(instrument.symbol.0 as usize)
+        {
+            *reference = Default::default();
+        }
     }
 }
 

@@ -1,8 +1,11 @@
-//! What is defined: instruments, accounts, venues, sessions and their rights, as the journal has them.
+//! What is defined: instruments, accounts, venues, sessions and their rights, as the journal has them; and what their
+//! numbers mean, also of those that are not defined any more.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tickpath_orders::{Ended, Grant, Input, RECORD_BYTES, RecordKind, SessionRules};
+use tickpath_market::{AccountId, SymbolId};
+use tickpath_orders::{AccountLimits, Ended, Grant, Input, Instrument, Name, RECORD_BYTES, RecordKind, SessionRules};
+use zerocopy::{FromBytes, IntoBytes};
 
 use crate::config::Desk;
 
@@ -10,44 +13,109 @@ use crate::config::Desk;
 /// venue.
 type Key = (RecordKind, u16, u32);
 
-/// The definitions that hold.
+/// The definitions that hold, and what numbers mean.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Definitions(BTreeMap<Key, Input>);
+pub(crate) struct Definitions {
+    held: BTreeMap<Key, Input>,
+    /// Instruments and accounts whose definition has ended, as it was last: positions and orders outlive it.
+    ended: BTreeMap<Key, Input>,
+    /// Venues and sessions by what they are and by number. A name outlives the definition of its session.
+    names: BTreeMap<(u8, u16), Name>,
+}
 
 impl Definitions {
     /// Takes an input, if it defines something or ends a definition.
     pub fn note(&mut self, input: &Input) {
         if let Input::Ended(Ended { id, session, kind, .. }) = input {
             if let Some(kind) = RecordKind::from_code(*kind) {
-                self.0.remove(&(kind, *session, *id));
+                let key = (kind, *session, *id);
+                let was = self.held.remove(&key);
+                let is_kept = matches!(kind, RecordKind::Instrument | RecordKind::Account);
+                self.ended.extend(was.filter(|_| is_kept).map(|was| (key, was)));
             }
         } else if let Some(key) = defined(input) {
-            self.0.insert(key, *input);
+            self.ended.remove(&key);
+            self.held.insert(key, *input);
         }
+    }
+
+    /// Takes the name of a venue or of a session's user.
+    pub fn note_name(&mut self, name: Name) {
+        self.names.insert((name.of, name.number), name);
     }
 
     /// What makes of these definitions those of a desk: first what ends, a right before its session, then what is new.
     pub fn changes(&self, desk: &Desk) -> Vec<Input> {
         let wanted = definitions(desk);
         let keys: BTreeSet<Key> = wanted.iter().filter_map(defined).collect();
-        let gone = self.0.keys().rev().filter(|held| !keys.contains(held));
+        let gone = self.held.keys().rev().filter(|held| !keys.contains(held));
         let ended = |&(kind, session, id): &Key| Input::Ended(Ended { id, session, kind: kind.code(), reserved: 0 });
-        let is_new = |definition: &Input| defined(definition).and_then(|key| self.0.get(&key)) != Some(definition);
+        let is_new = |definition: &Input| defined(definition).and_then(|key| self.held.get(&key)) != Some(definition);
         gone.map(ended).chain(wanted.into_iter().filter(is_new)).collect()
+    }
+
+    /// The names of a desk that differ from those known here.
+    pub fn new_names(&self, desk: &Desk) -> Vec<Name> {
+        desk.names.iter().copied().filter(|name| self.name(name.of, name.number) != Some(name)).collect()
     }
 
     /// What holds now, as the core has been told it.
     pub fn all(&self) -> impl Iterator<Item = &Input> {
-        self.0.values()
+        self.held.values()
     }
 
-    /// As records, behind each other: kind, length, bytes.
+    /// The instrument that has, or had last, this number.
+    pub fn instrument(&self, symbol: SymbolId) -> Option<&Instrument> {
+        match self.latest((RecordKind::Instrument, 0, symbol.0))? {
+            Input::Instrument(instrument) => Some(instrument),
+            _ => None,
+        }
+    }
+
+    /// All instruments that have a number, or had it last.
+    pub fn instruments(&self) -> impl Iterator<Item = &Instrument> {
+        self.held.values().chain(self.ended.values()).filter_map(|input| match input {
+            Input::Instrument(instrument) => Some(instrument),
+            _ => None,
+        })
+    }
+
+    /// The limits that an account has, or had last.
+    pub fn account(&self, account: AccountId) -> Option<&AccountLimits> {
+        match self.latest((RecordKind::Account, 0, account.0))? {
+            Input::Account(limits) => Some(limits),
+            _ => None,
+        }
+    }
+
+    /// The name of a venue, or of the user of a session.
+    pub fn name(&self, of: u8, number: u16) -> Option<&Name> {
+        self.names.get(&(of, number))
+    }
+
+    /// All names.
+    pub fn names(&self) -> impl Iterator<Item = &Name> {
+        self.names.values()
+    }
+
+    fn latest(&self, key: Key) -> Option<&Input> {
+        self.held.get(&key).or_else(|| self.ended.get(&key))
+    }
+
+    /// As records, behind each other: kind, length, bytes. What has ended is defined, and then ended.
     pub fn save(&self, bytes: &mut Vec<u8>) {
-        for definition in self.0.values() {
-            let mut buffer = [0; RECORD_BYTES];
-            let record = definition.write(&mut buffer);
-            bytes.extend_from_slice(&[definition.kind().code(), record.len() as u8]);
+        let mut put = |kind: RecordKind, record: &[u8]| {
+            bytes.extend_from_slice(&[kind.code(), record.len() as u8]);
             bytes.extend_from_slice(record);
+        };
+        let ended = self.ended.iter().flat_map(|(&(kind, session, id), definition)| {
+            [*definition, Input::Ended(Ended { id, session, kind: kind.code(), reserved: 0 })]
+        });
+        for definition in ended.chain(self.held.values().copied()) {
+            put(definition.kind(), definition.write(&mut [0; RECORD_BYTES]));
+        }
+        for name in self.names.values() {
+            put(RecordKind::Name, name.as_bytes());
         }
     }
 
@@ -58,14 +126,22 @@ impl Definitions {
             let (&[kind, length], rest) = bytes.split_first_chunk()?;
             let (record, rest) = rest.split_at_checked(length.into())?;
             bytes = rest;
+            if kind == RecordKind::Name.code() {
+                definitions.note_name(Name::read_from_bytes(record).ok()?);
+                continue;
+            }
             let definition = Input::read(kind, record).ok()??;
-            definitions.0.insert(defined(&definition)?, definition);
+            if !matches!(definition, Input::Ended(_)) {
+                defined(&definition)?;
+            }
+            definitions.note(&definition);
         }
         bytes.is_empty().then_some(definitions)
     }
 
+    /// The records that [`Self::save`] makes.
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.held.len() + 2 * self.ended.len() + self.names.len()
     }
 }
 

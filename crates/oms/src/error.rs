@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use tickpath_log::{OpenError, Place, PublishError, ReadError};
 use tickpath_orders::RecordError;
 
+use crate::identity::Borne;
 use crate::lanes::LaneKind;
 use crate::line::LineId;
 
@@ -108,6 +109,9 @@ pub enum OmsError {
         /// Where it lies.
         place: Place,
     },
+    /// A desk gives numbers another meaning while something bears them. Nothing of the desk was taken.
+    #[error(transparent)]
+    Borne(#[from] Borne),
     /// All epochs are used up.
     #[error("this journal was started too often; begin a new one at the end of the day")]
     Epochs,

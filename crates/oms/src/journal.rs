@@ -10,7 +10,7 @@ use std::io;
 
 use tickpath_clock::Calibration;
 use tickpath_log::{Config, Cut, Place, Tail, Writer};
-use tickpath_orders::{CORE_VERSION, Digest, Input, Lane, RECORD_BYTES, RecordKind, Rolled, Start, Stop};
+use tickpath_orders::{CORE_VERSION, Digest, Input, Lane, Name, RECORD_BYTES, RecordKind, Rolled, Start, Stop};
 use zerocopy::IntoBytes;
 
 use crate::OmsError;
@@ -138,6 +138,12 @@ impl Journal {
     /// Writes that a lane was made.
     pub fn lane(&mut self, stamp: u64, lane: &Lane) -> Result<(), OmsError> {
         self.log.publish(stamp, RecordKind::Lane.code(), lane.as_bytes()).map_err(OmsError::Journal)?;
+        Ok(())
+    }
+
+    /// Writes the name of a venue or of a session's user.
+    pub fn name(&mut self, stamp: u64, name: &Name) -> Result<(), OmsError> {
+        self.log.publish(stamp, RecordKind::Name.code(), name.as_bytes()).map_err(OmsError::Journal)?;
         Ok(())
     }
 

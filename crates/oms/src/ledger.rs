@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tickpath_market::VenueId;
-use tickpath_orders::{Input, Lane, Output};
+use tickpath_orders::{Input, Lane, Name, Output};
 
 use crate::definitions::Definitions;
 use crate::lanes::LaneKind;
@@ -171,6 +171,11 @@ impl Ledger {
         }
     }
 
+    /// Takes the record of a name.
+    pub(crate) fn note_name(&mut self, name: &Name) {
+        self.definitions.note_name(*name);
+    }
+
     /// The lane as it was made last.
     pub(crate) fn made(&self, lane: LaneKind) -> Option<Made> {
         self.made.get(&lane.code()).copied()
@@ -209,6 +214,12 @@ impl Ledger {
     /// How many reports were said to each session.
     pub(crate) fn said(&self) -> &[u64] {
         &self.reports
+    }
+
+    /// Whether a session ever sent a request or was sent a report.
+    pub(crate) fn has_said(&self, session: u16) -> bool {
+        let place = usize::from(session);
+        [&self.reports, &self.requests].into_iter().any(|list| list.get(place).is_some_and(|&next| next > 0))
     }
 
     /// The number of the next request of each session.

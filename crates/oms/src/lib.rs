@@ -24,6 +24,8 @@
 //! asked for, and is never sent again.
 //! Invariant: a lane names its journal and the start that made it. What does not match is not that lane.
 //! Invariant: what waited is checked again before it leaves.
+//! Invariant: a number of a symbol, an account, a venue or a session keeps its meaning while an order, a position, a report
+//! or a kill switch bears it. A desk that says otherwise is refused before any of it is journaled.
 
 pub mod agent;
 mod answers;
@@ -38,6 +40,7 @@ mod definitions;
 mod error;
 pub mod front;
 pub mod history;
+mod identity;
 pub mod journal;
 mod lanes;
 pub mod layout;
@@ -64,6 +67,7 @@ pub use commit::{AckLevel, CommitByHand};
 pub use config::{Config, Desk, Layout, ParseLayoutError, SessionConfig, SessionLimits};
 pub use day::CommandError;
 pub use error::OmsError;
+pub use identity::{Borne, Conflict, Identity};
 pub use lanes::{LaneKind, LanesConfig, SessionLanes, VenueLanes};
 pub use ledger::Ledger;
 pub use line::{LineConfig, LineId, OpenLine};

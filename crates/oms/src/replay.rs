@@ -2,7 +2,7 @@
 
 use tickpath_clock::Calibration;
 use tickpath_log::{Next, OpenError, Place, Reader, Registration, Start as From};
-use tickpath_orders::{At, CORE_VERSION, Core, Input, Lane, Output, Outputs, RecordKind, Stop};
+use tickpath_orders::{At, CORE_VERSION, Core, Input, Lane, Name, Output, Outputs, RecordKind, Stop};
 use zerocopy::{FromBytes, IntoBytes};
 
 use crate::OmsError;
@@ -224,7 +224,7 @@ impl LastRecord {
     }
 }
 
-/// Takes a record that is no input: a digest is compared, a stop tells the last T2, a lane was made.
+/// Takes a record that is no input: a digest is compared, a stop tells the last T2, a lane was made, a number has a name.
 fn note(
     done: &mut Replayed,
     ledger: &mut Ledger,
@@ -247,6 +247,11 @@ fn note(
         Some(RecordKind::Lane) => {
             if let Ok(lane) = Lane::read_from_bytes(payload) {
                 ledger.note_lane(&lane);
+            }
+        }
+        Some(RecordKind::Name) => {
+            if let Ok(name) = Name::read_from_bytes(payload) {
+                ledger.note_name(&name);
             }
         }
         _ => {}

@@ -18,6 +18,7 @@ use crate::config::Config;
 use crate::define::raise;
 use crate::definitions::Definitions;
 use crate::history;
+use crate::identity;
 use crate::journal::{Journal, fresh_id};
 use crate::lanes::{LaneKind, make, take_away};
 use crate::layout::Source;
@@ -63,6 +64,8 @@ impl<C: Clock> Sequencer<C> {
         let recovered =
             Recovered::open(&config.journal.place, laid_out, &config.lanes, history.as_ref(), &calibration)?;
         let Recovered { core, ledger, lanes, end, telling } = recovered;
+        // Before anything is written: the files of another OMS, or of another day, change nothing here.
+        identity::check(&core, &ledger.definitions, &config.desk, |session| ledger.has_said(session))?;
         journal.go_on(ledger.journal, end, clock.ticks())?;
         let mut sequencer = Self::on(clock, config, journal, core)?;
         if let Some(cut) = sequencer.journal.cut() {

@@ -32,6 +32,7 @@
 //! | `state.rs`      | the table of (phase, event), and the status that follows           |
 //! | `rare.rs`       | what the checks that are off for most look at                      |
 //! | `recent.rs`     | the latest orders of an account, to know one that comes twice      |
+//! | `bears.rs`      | what bears a number, so that it keeps its meaning                  |
 //! | `desk.rs`       | accounts, instruments, sessions, kill switches                     |
 //! | `route.rs`      | venues, and what waits for them                                    |
 //! | `position.rs`   | net and working quantity for each (account, symbol), and its day   |
@@ -64,6 +65,7 @@
 //! still works an order which a loss of power took from the journal never finds its id given to another one.
 
 mod again;
+mod bears;
 mod conditional;
 mod control;
 mod core;
@@ -99,6 +101,7 @@ mod waiting;
 mod warm;
 mod words;
 
+pub use self::bears::Bearer;
 pub use self::conditional::Armed;
 pub use self::control::{
     Boot, CancelScope, DayEnd, Doubt, EnterFill, EnterOrder, Fired, Inquire, KILL_ACCOUNT, KILL_ALL, KILL_DISK,
@@ -113,8 +116,9 @@ pub use self::order::OrderView;
 pub use self::output::{Output, Outputs};
 pub use self::position::PositionView;
 pub use self::record::{
-    CancelRecord, ConditionalRecord, Digest, Envelope, Input, Lane, MassCancelRecord, NewRecord, RECORD_BYTES,
-    RecordError, RecordKind, ReplaceConditionalRecord, ReplaceRecord, ReportRecord, Rolled, Start, StatusRecord, Stop,
+    CancelRecord, ConditionalRecord, Digest, Envelope, Input, Lane, MassCancelRecord, NAME_SESSION, NAME_VENUE, Name,
+    NewRecord, RECORD_BYTES, RecordError, RecordKind, ReplaceConditionalRecord, ReplaceRecord, ReportRecord, Rolled,
+    Start, StatusRecord, Stop,
 };
 pub use self::reject::{GIVE_UP, OTHER_LINE, RETRY, RejectRule};
 pub use self::snapshot::SnapshotError;

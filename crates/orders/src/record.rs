@@ -179,6 +179,8 @@ record_kinds! {
     EnterFill = 99,
     /// [`RejectRule`]
     Reject = 100,
+    /// [`Name`]
+    Name = 101,
 }
 
 /// Why bytes are not the journal record they claim to be. Codes inside a record are the core's to judge: what an older
@@ -334,6 +336,44 @@ pub struct Lane {
     pub reserved: [u8; 5],
 }
 
+/// The name of a venue, or of the user of a session. Not an input: the shell knows by it whether a number would be given to
+/// another venue or user.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct Name {
+    /// The number of the venue or of the session.
+    pub number: u16,
+    /// [`NAME_VENUE`] or [`NAME_SESSION`].
+    pub of: u8,
+    /// Zero.
+    pub reserved: [u8; 5],
+    /// UTF-8, padded with zeros. A longer name is cut.
+    pub name: [u8; NAME_BYTES],
+}
+
+/// [`Name::of`]: a venue.
+pub const NAME_VENUE: u8 = 1;
+/// [`Name::of`]: a session, which is named by its user.
+pub const NAME_SESSION: u8 = 2;
+/// Bytes of a name in the journal.
+const NAME_BYTES: usize = 64;
+
+impl Name {
+    /// The name of a venue or of a session's user.
+    pub fn new(of: u8, number: u16, text: &str) -> Self {
+        let mut name = [0; NAME_BYTES];
+        let bytes = &text.as_bytes()[..text.len().min(NAME_BYTES)];
+        name[..bytes.len()].copy_from_slice(bytes);
+        Self { number, of, reserved: [0; 5], name }
+    }
+
+    /// The name as text; a character that was cut is shown as one that is unknown.
+    pub fn text(&self) -> String {
+        let end = self.name.iter().position(|&byte| byte == 0).unwrap_or(NAME_BYTES);
+        String::from_utf8_lossy(&self.name[..end]).into_owned()
+    }
+}
+
 /// Where the core stood when the record was written. A check, not an input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
@@ -374,6 +414,7 @@ impl Input {
             RecordKind::Stop => return flat::<Stop>(kind, bytes).map(|_| None),
             RecordKind::Lane => return flat::<Lane>(kind, bytes).map(|_| None),
             RecordKind::Rolled => return flat::<Rolled>(kind, bytes).map(|_| None),
+            RecordKind::Name => return flat::<Name>(kind, bytes).map(|_| None),
             RecordKind::New => {
                 let NewRecord { envelope, order } = flat(kind, bytes)?;
                 request(envelope, Request::New(order))

@@ -40,10 +40,14 @@ pub enum ServerEvent {
     Users(String),
     /// The files cannot be taken: what was known stays.
     NotReloaded(String),
-    /// The files have changed, and the OMS has journaled so many definitions that differ.
+    /// The files were read again, and the OMS has journaled so many definitions that differ.
     Defined {
         /// How many.
         changes: usize,
+        /// What the files say otherwise, and the OMS has taken: each section and key with the old and the new value.
+        taken: Vec<String>,
+        /// What they say otherwise that holds from the next start on.
+        at_start: Vec<String>,
     },
     /// The certificate cannot be read: the one that was known stays.
     Certificate(String),
@@ -65,8 +69,19 @@ impl ServerEvent {
             Self::Gone { user, session, why } => format!("{user} is gone from session {session}: {why}"),
             Self::Users(why) => format!("{why}; the users that were known stay"),
             Self::NotReloaded(why) => format!("{why}; what was known stays"),
-            Self::Defined { changes: 0 } => "the files were read again, and say the same".to_owned(),
-            Self::Defined { changes } => format!("the files were read again: {changes} definitions have changed"),
+            Self::Defined { changes: 0, taken, at_start } if taken.is_empty() && at_start.is_empty() => {
+                "the files were read again, and say the same".to_owned()
+            }
+            Self::Defined { changes, taken, at_start } => {
+                let mut text = format!("the files were read again: {changes} definitions have changed");
+                if !taken.is_empty() {
+                    text.push_str(&format!("; taken: {}", taken.join("; ")));
+                }
+                if !at_start.is_empty() {
+                    text.push_str(&format!("; needs a restart of the OMS: {}", at_start.join("; ")));
+                }
+                text
+            }
             Self::Certificate(why) => format!("{why}; the certificate that was known stays"),
             Self::Warning(why) => why.clone(),
             Self::Notice(notice) => notice.to_string(),

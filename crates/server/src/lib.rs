@@ -16,6 +16,7 @@ mod accept;
 mod admit;
 mod books;
 mod budget;
+mod changes;
 mod config;
 mod connection;
 mod copies;
@@ -29,6 +30,7 @@ mod file;
 mod gateway;
 mod knock;
 mod origin;
+mod places;
 mod room;
 pub mod settings;
 mod silence;
@@ -74,7 +76,10 @@ pub fn run<C: Clock + Sync>(
     }
     let config = Config { history: true, ..config.clone() };
     let front = |oms: &mut Sequencer<C>, opening| Ok(open(oms, server, opening)?);
-    run_with(clock, &config, Some(front), ticks, stop, ready)
+    run_with(clock, &config, Some(front), ticks, stop, ready).map_err(|e| match (e, &server.settings) {
+        (OmsError::Borne(why), Some(settings)) => OmsError::Borne(places::with_places(why, settings)),
+        (e, _) => e,
+    })
 }
 
 /// Opens the gateway of an OMS, and its window.

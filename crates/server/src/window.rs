@@ -188,12 +188,19 @@ impl<C: Clock> tickpath_oms::front::Window<C> for Window {
             done += 1;
         }
         done += self.answer_list(oms);
-        while let Ok(NewDesk { desk, users, known }) = self.desks.try_recv() {
-            let changes = oms.define(&desk)?;
-            // The sessions first: whoever logs in as one of the new users finds them.
-            let _ = self.answers.send(Said::Sessions(desk.sessions));
-            known.put(users);
-            let _ = self.events.try_send(ServerEvent::Defined { changes });
+        while let Ok(NewDesk { desk, users, known, answer }) = self.desks.try_recv() {
+            let judged = match oms.define(&desk) {
+                Ok(changes) => {
+                    // The sessions first: whoever logs in as one of the new users finds them.
+                    let _ = self.answers.send(Said::Sessions(desk.sessions));
+                    known.put(users);
+                    Ok(changes)
+                }
+                // The desk that was known holds on, and so do the users.
+                Err(OmsError::Borne(why)) => Err(why),
+                Err(e) => return Err(e),
+            };
+            let _ = answer.send(judged);
             done += 1;
         }
         if let Some(bell) = self.bell.as_ref().filter(|_| done > 0) {

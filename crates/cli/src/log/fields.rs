@@ -12,8 +12,9 @@ use tickpath_market::{
 };
 use tickpath_orders::{
     AccountLimits, Boot, Denial, Digest, Doubt, Ended, EnterFill, EnterOrder, Envelope, Fired, FirmLimits, GIVE_UP,
-    Hours, Input, Instrument, Kill, LOST_REPORTS, LOST_REQUESTS, Lane, OTHER_LINE, RETRY, RecordKind, RejectRule,
-    Release, ReportRecord, Resolve, Returned, SessionRules, Start, Stop, SymbolLimits, VenueRules, scope_name,
+    Hours, Input, Instrument, Kill, LOST_REPORTS, LOST_REQUESTS, Lane, NAME_SESSION, NAME_VENUE, Name, OTHER_LINE,
+    RETRY, RecordKind, RejectRule, Release, ReportRecord, Resolve, Returned, SessionRules, Start, Stop, SymbolLimits,
+    VenueRules, scope_name,
 };
 use zerocopy::FromBytes;
 
@@ -101,6 +102,7 @@ fn record(kind: u8, payload: &[u8]) -> Option<(&'static str, Vec<Field>)> {
         None if kind == RecordKind::Start.code() => ("journal_start", start(&flat(payload)?)),
         None if kind == RecordKind::Stop.code() => ("journal_stop", stop(&flat(payload)?)),
         None if kind == RecordKind::Rolled.code() => ("journal_rolled", Vec::new()),
+        None if kind == RecordKind::Name.code() => ("name", name(&flat(payload)?)),
         None => ("digest", digest(&flat(payload)?)),
     })
 }
@@ -479,6 +481,15 @@ fn lane(m: &Lane) -> Vec<Field> {
         other => number("carries", other),
     };
     vec![carries, number("index", m.index), number("incarnation", m.incarnation), number("base", m.base)]
+}
+
+fn name(m: &Name) -> Vec<Field> {
+    let of = match m.of {
+        NAME_VENUE => text("of", "venue"),
+        NAME_SESSION => text("of", "session"),
+        other => number("of", other),
+    };
+    vec![of, number("number", m.number), text("name", m.text())]
 }
 
 /// An id as its epoch and its journal sequence.

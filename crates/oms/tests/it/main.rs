@@ -8,6 +8,7 @@ mod define;
 mod gate;
 mod history;
 mod hostile;
+mod identity;
 mod layouts;
 mod lines;
 mod meter;

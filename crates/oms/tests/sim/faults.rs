@@ -26,6 +26,7 @@ impl World {
                 self.lines.iter_mut().for_each(|line| line.lanes = None);
                 plants::forge_lanes(&self.host.config.lanes, &self.host.clock);
             }
+            Some(Plant::RenamedInJournal) => plants::rename_in_journal(&self.host.config.journal, &self.host.clock),
             Some(Plant::CutJournal) => plants::cut_journal(&self.host.config.journal, &self.host.clock, dice),
             _ => {}
         }
@@ -125,10 +126,20 @@ impl World {
             line.leave_lines(around!(self))?;
         }
         let mut started = self.host.start(kill_at);
-        if let Err(OmsError::Open(tickpath_log::OpenError::HasReader { .. })) = started {
-            // A gateway reads a lane that was never named by the journal. It is stopped, as the refusal asks.
-            self.tally.count("starts refused until a gateway was stopped");
-            self.lines.iter_mut().for_each(|line| line.lanes = None);
+        for _ in 0..2 {
+            match started {
+                Err(OmsError::Open(tickpath_log::OpenError::HasReader { .. })) => {
+                    // A gateway reads a lane that was never named by the journal. It is stopped, as the refusal asks.
+                    self.tally.count("starts refused until a gateway was stopped");
+                    self.lines.iter_mut().for_each(|line| line.lanes = None);
+                }
+                Err(OmsError::Borne(_)) => {
+                    // The numbers of symbols go back, as the refusal asks.
+                    self.tally.count("starts refused with renumbered symbols");
+                    self.host.renumber();
+                }
+                _ => break,
+            }
             started = self.host.start(kill_at);
         }
         self.noted(started)?;
@@ -137,6 +148,7 @@ impl World {
 
     fn started(&mut self) -> Checked {
         self.tally.count("starts");
+        self.oracle.note_names(&self.host.config.desk.instruments);
         let Some(oms) = self.host.sequencer() else { return Ok(()) };
         oms.expect_ticks();
         let (armed, doubted) = (oms.core().armed().count() as u64, oms.core().armed_at_most() as u64);

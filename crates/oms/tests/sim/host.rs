@@ -146,6 +146,12 @@ impl Host {
         }
     }
 
+    /// In the desk each of the two symbols gets the other one's number.
+    pub fn renumber(&mut self) {
+        let [first, second] = &mut self.config.desk.instruments[..] else { panic!("the desk has two symbols") };
+        std::mem::swap(&mut first.name, &mut second.name);
+    }
+
     /// SIGKILL.
     pub fn kill(&mut self) -> bool {
         self.process.take().is_some()

@@ -46,14 +46,16 @@ impl Oracle {
         Ok(())
     }
 
+    /// A position is of what was traded, whatever number that had: one that changes its symbol is missing where it was.
     fn check_position(&self, core: &Core, account: AccountId, symbol: SymbolId) -> Checked {
-        if self.blurred.contains(&(account, symbol)) {
+        let Some(&name) = self.names.get(&symbol) else { return Ok(()) };
+        if self.blurred.contains(&(account, name)) {
             return Ok(());
         }
         let (mut net, mut buys, mut sells) = (0_i128, 0_i128, 0_i128);
         for (id, truth) in &self.truths {
             let is_lost = self.lost.contains(&self.tries.order(*id)) || self.given_up.contains(id);
-            if (truth.account, truth.symbol) != (account, symbol) || is_lost {
+            if (truth.account, truth.name) != (account, name) || is_lost {
                 continue;
             }
             // A try that is lost is counted in its order, as it left: what its venue has made of it since is told under a name
@@ -72,7 +74,8 @@ impl Oracle {
         if reaches_up && reaches_down {
             return Ok(());
         }
-        let what = format!("account {account}, symbol {symbol}: really {net} +{buys} -{sells}, counted {view:?}");
+        let what =
+            format!("account {account}, {name}, number {symbol}: really {net} +{buys} -{sells}, counted {view:?}");
         broken("exposure is never understated", what)
     }
 

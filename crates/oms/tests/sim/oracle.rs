@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tickpath_market::{
     AccountId, ExecType, ExecutionReport, Kind, NewOrder, OrdStatus, OrderDenied, OrderId, Price, Request, Side,
-    SymbolId,
+    Symbol, SymbolId,
 };
-use tickpath_orders::Core;
+use tickpath_orders::{Core, Instrument};
 use zerocopy::FromBytes;
 
 use crate::desk::{VENUES, is_for_disk};
@@ -23,6 +23,8 @@ pub struct Truth {
     pub session: u16,
     pub account: AccountId,
     pub symbol: SymbolId,
+    /// What the symbol's number meant when the order arrived.
+    pub name: Symbol,
     pub side: Side,
     /// As it arrived.
     pub quantity: i64,
@@ -76,7 +78,9 @@ pub struct Oracle {
     /// The disk is bad: what it does not have may be told of, if the last word is that it is over.
     is_disk_bad: bool,
     /// Positions of which nobody can say any more what the OMS should count.
-    pub blurred: BTreeSet<(AccountId, SymbolId)>,
+    pub blurred: BTreeSet<(AccountId, Symbol)>,
+    /// What the numbers of symbols mean to the OMS that is up.
+    pub names: BTreeMap<SymbolId, Symbol>,
     /// Fills were changed since all was at rest.
     pub is_amending: bool,
     /// Power was lost since then: what was not synced may be understated until the venue has answered.
@@ -156,6 +160,11 @@ impl Oracle {
         }
     }
 
+    /// A running OMS has taken what the numbers of symbols mean.
+    pub fn note_names(&mut self, instruments: &[Instrument]) {
+        self.names = instruments.iter().map(|instrument| (instrument.symbol, instrument.name)).collect();
+    }
+
     fn new_order(&mut self, new: &NewOrder) -> Checked {
         let (id, session) = (new.client_order_id.0, session_of(new.cause));
         // What was refused and waits to be tried again is checked as it leaves, perhaps with the right back by then.
@@ -173,6 +182,7 @@ impl Oracle {
             session: session_of(new.cause),
             account: new.account,
             symbol: new.symbol,
+            name: self.names.get(&new.symbol).copied().unwrap_or_default(),
             side: Side::from_code(new.side).expect("the OMS has checked it"),
             quantity: new.quantity.0,
             cumulative: 0,
@@ -226,7 +236,7 @@ impl Oracle {
         for (id, truth) in self.truths.iter_mut().filter(|(_, truth)| truth.was_amended) {
             truth.amendment_lost = true;
             if self.forgotten.contains(&self.tries.order(*id)) {
-                self.blurred.insert((truth.account, truth.symbol));
+                self.blurred.insert((truth.account, truth.name));
             }
         }
     }

@@ -86,7 +86,7 @@ acts! {
     Switch 2 true,
     /// A session loses its account, or gets it back.
     Rights 3 true,
-    /// The desk has other limits.
+    /// The desk has other limits, and now and then its symbols have each other's numbers.
     Limits 3 true,
     /// The operator asks after an order.
     Inquire 1 true,

@@ -5,6 +5,8 @@ use std::fs;
 use tickpath_clock::Clock;
 use tickpath_log::{Config as LogConfig, Next, Owner, Reader, Registration, Start, Writer, owner};
 use tickpath_oms::{LaneKind, LanesConfig};
+use tickpath_orders::{Instrument, RecordKind};
+use zerocopy::{FromBytes, IntoBytes};
 
 use crate::clock::SimClock;
 use crate::desk::VENUES;
@@ -37,10 +39,12 @@ pub enum Plant {
     CutJournal,
     /// The disk loses what it said that it has.
     LyingDisk,
+    /// The symbols change their numbers in the journal while the OMS is away, past its refusal.
+    RenamedInJournal,
 }
 
 impl Plant {
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::SentTwice,
         Self::BehindOurBack,
         Self::DroppedFill,
@@ -53,6 +57,7 @@ impl Plant {
         Self::ForgedLane,
         Self::CutJournal,
         Self::LyingDisk,
+        Self::RenamedInJournal,
     ];
 }
 
@@ -78,6 +83,38 @@ pub fn cut_journal(journal: &LogConfig, clock: &SimClock, dice: &mut Dice) {
     fs::remove_dir_all(journal.place.dir()).expect("the journal can be removed");
     let mut writer = make(&LogConfig { owner: Owner::default(), ..journal.clone() }, clock);
     for (stamp, kind, payload) in &records[..kept] {
+        writer.publish(*stamp, *kind, payload).expect("a journal takes all");
+    }
+}
+
+/// Gives the two symbols each other's names in the journal's first log; whoever had it open must be gone. Snapshots go with
+/// it, for they were made of what it said before; a journal that goes on in another log stays as it is.
+pub fn rename_in_journal(journal: &LogConfig, clock: &SimClock) {
+    let Ok(mut reader) = Reader::open(&journal.place, Start::Oldest, Registration::Unregistered) else { return };
+    if reader.first_sequence() > 0 {
+        return;
+    }
+    let mut records = Vec::new();
+    while let Ok(Next::Message(record)) = reader.next() {
+        let mut payload = record.payload.to_vec();
+        if record.kind == RecordKind::Instrument.code()
+            && let Ok(instrument) = Instrument::read_from_bytes(&payload)
+        {
+            let other = VENUES.len() as u32 - 1 - instrument.symbol.0;
+            let name = format!("SYMBOL{other}").parse().expect("a good name");
+            payload = Instrument { name, ..instrument }.as_bytes().to_vec();
+        }
+        records.push((record.stamp, record.kind, payload));
+    }
+    drop(reader);
+    for entry in fs::read_dir(journal.place.dir()).expect("the journal can be read") {
+        let path = entry.expect("the journal can be read").path();
+        if path.is_file() {
+            fs::remove_file(path).expect("the journal can be removed");
+        }
+    }
+    let mut writer = make(&LogConfig { owner: Owner::default(), ..journal.clone() }, clock);
+    for (stamp, kind, payload) in &records {
         writer.publish(*stamp, *kind, payload).expect("a journal takes all");
     }
 }

@@ -41,6 +41,8 @@ const MUST: &[&str] = &[
     "operator's questions",
     "rights changed",
     "limits changed",
+    "symbols renumbered",
+    "renumbered symbols refused",
     "operator's resolutions",
     "days ended",
     "reports swapped",

@@ -137,7 +137,12 @@ impl World {
             Act::Switch => self.switch(dice),
             Act::Inquire => self.inquire(dice),
             Act::Rights => self.change_rights(dice)?,
-            Act::Limits => self.change_limits(dice)?,
+            Act::Limits => {
+                self.change_limits(dice)?;
+                if dice.one_in(2) {
+                    self.renumber(dice)?;
+                }
+            }
             Act::Settle => self.settle()?,
             Act::DayEnd => self.end_day()?,
             Act::KillOms => self.kill_oms(dice),
@@ -411,6 +416,32 @@ impl World {
         self.tally.add("limits changed", u64::from(changes > 0));
         self.oracle.limits.begin(last.0, &self.host.config.desk);
         self.host.terms.iter().for_each(|terms| terms.set_accounts(&self.host.config.desk.accounts));
+        Ok(())
+    }
+
+    /// A desk gives the symbols each other's numbers. A running OMS refuses that while anything bears one of them, and the
+    /// desk goes back; one that is away judges it when it starts.
+    fn renumber(&mut self, dice: &mut Dice) -> Checked {
+        self.host.renumber();
+        let desk = self.host.config.desk.clone();
+        let kill_at = if dice.one_in(3) { 1 + dice.below(4) } else { 0 };
+        let was_up = self.host.is_up();
+        let defined = self.host.call(kill_at, |oms| oms.define(&desk));
+        if let Err(OmsError::Borne(why)) = &defined {
+            self.tally.count("renumbered symbols refused");
+            self.tell(|| format!("      refused: {why}"));
+            self.host.renumber();
+            return Ok(());
+        }
+        if self.noted(defined)?.is_some() {
+            self.tally.count("symbols renumbered");
+            self.oracle.note_names(&desk.instruments);
+            // The prices were those of other symbols.
+            self.oracle.prices.clear();
+        }
+        if was_up && !self.host.is_up() {
+            self.ended(End::InTurn);
+        }
         Ok(())
     }
 

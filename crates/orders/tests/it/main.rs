@@ -1,6 +1,7 @@
 //! What the core promises, seen from outside.
 
 mod again;
+mod bears;
 mod cancels;
 mod conditional;
 mod converge;

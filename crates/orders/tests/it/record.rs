@@ -3,9 +3,9 @@
 use tickpath_orders::{
     AccountLimits, Boot, CancelRecord, CancelScope, ConditionalRecord, DayEnd, Digest, Doubt, Ended, EnterFill,
     EnterOrder, Envelope, Fired, FirmLimits, Grant, Input, Inquire, Instrument, Kill, Lane, Line, Login,
-    MassCancelRecord, NewRecord, RECORD_BYTES, RecordError, RecordKind, RejectRule, Release, ReplaceConditionalRecord,
-    ReplaceRecord, ReportRecord, Resolve, Returned, Rolled, SessionRules, Start, StatusRecord, Stop, SymbolLimits,
-    Timer, VenueRules,
+    MassCancelRecord, Name, NewRecord, RECORD_BYTES, RecordError, RecordKind, RejectRule, Release,
+    ReplaceConditionalRecord, ReplaceRecord, ReportRecord, Resolve, Returned, Rolled, SessionRules, Start,
+    StatusRecord, Stop, SymbolLimits, Timer, VenueRules,
 };
 
 use crate::dice::seed;
@@ -50,6 +50,7 @@ const SIZES: &[(RecordKind, usize, usize)] = &[
     (RecordKind::EnterOrder, size_of::<EnterOrder>(), 96),
     (RecordKind::EnterFill, size_of::<EnterFill>(), 80),
     (RecordKind::Reject, size_of::<RejectRule>(), 8),
+    (RecordKind::Name, size_of::<Name>(), 72),
 ];
 
 /// Definitions that core version 3 had with so many bytes, which are read, too.
@@ -58,7 +59,7 @@ const OLDER: &[(RecordKind, usize)] =
 
 /// Records that are no inputs.
 const NOTES: &[RecordKind] =
-    &[RecordKind::Start, RecordKind::Digest, RecordKind::Stop, RecordKind::Lane, RecordKind::Rolled];
+    &[RecordKind::Start, RecordKind::Digest, RecordKind::Stop, RecordKind::Lane, RecordKind::Rolled, RecordKind::Name];
 
 #[test]
 fn sizes_are_those_of_the_journal() {
@@ -72,7 +73,7 @@ fn sizes_are_those_of_the_journal() {
 
 #[test]
 fn codes_are_those_of_the_journal() {
-    let codes: Vec<u8> = (64..=100).collect();
+    let codes: Vec<u8> = (64..=101).collect();
     assert_eq!(RecordKind::ALL.iter().map(|kind| kind.code()).collect::<Vec<_>>(), codes);
     for (&code, kind) in codes.iter().zip(RecordKind::ALL) {
         assert_eq!(RecordKind::from_code(code), Some(*kind));

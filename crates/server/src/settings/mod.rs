@@ -34,7 +34,7 @@ use tickpath_clock::{Priority, Wait};
 use tickpath_log::{Config as LogConfig, Place};
 use tickpath_market::VenueId;
 use tickpath_oms::{Config, Desk, LaneKind, LanesConfig, Layout};
-use tickpath_orders::{AccountLimits, FirmLimits, Instrument, SymbolLimits};
+use tickpath_orders::{AccountLimits, FirmLimits, Instrument, NAME_SESSION, NAME_VENUE, Name, SymbolLimits};
 use tickpath_settings::{Section, SettingsError};
 
 pub use accounts::account_columns;
@@ -241,7 +241,18 @@ impl Settings {
             sessions: self.users.sessions(&self.sessions, &self.accounts),
             rejects: self.venues.iter().flat_map(|venue| venue.rejects.iter().copied()).collect(),
             watch: self.venues.iter().map(|venue| venue.watch).collect(),
+            names: self.names(),
         }
+    }
+
+    /// The names of venues, and of the users that sessions belong to.
+    fn names(&self) -> Vec<Name> {
+        let venues = self.venues.iter().map(|venue| Name::new(NAME_VENUE, venue.rules.venue.0, &venue.name));
+        let of_user = |user: &User| {
+            let name = |&session: &u16| Name::new(NAME_SESSION, session, &user.name);
+            user.sessions.iter().map(name).collect::<Vec<_>>()
+        };
+        venues.chain(self.users.list.iter().flat_map(of_user)).collect()
     }
 
     /// What is no mistake, and yet may not be meant: a sentence each.

@@ -9,6 +9,7 @@ mod full;
 mod hostile;
 mod lanes;
 mod lines;
+mod reload;
 mod sessions;
 mod settings;
 mod tls;

@@ -1,0 +1,229 @@
+//! What the files say otherwise than before: each section and key, with the old and the new value; and what of it a running
+//! OMS does not take.
+//!
+//! The files are compared as they are written, so a key that nobody thought of here is named too. Secrets are compared, and
+//! never shown, nor are the credentials in a URL.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use tickpath_settings::read_text;
+use toml_edit::{DocumentMut, Item, TableLike};
+
+use crate::settings::Settings;
+
+/// Changes that are named one by one; of more only the number is told.
+const MOST_NAMED: usize = 100;
+
+/// The values of the files: by section or row, and by key or column.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Values(BTreeMap<(String, String), Said>);
+
+/// One value as it is written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Said {
+    text: String,
+    /// A running OMS goes on with the value that it was started with.
+    at_start: bool,
+}
+
+/// What differs between the files as they were and as they are.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Changes {
+    /// What a running OMS takes.
+    pub taken: Vec<String>,
+    /// What holds from the next start on.
+    pub at_start: Vec<String>,
+}
+
+impl Values {
+    /// What the files say now that these settings were read from.
+    pub fn read(settings: &Settings) -> Self {
+        let mut values = Self::default();
+        values.add_toml(&settings.file);
+        values.add_toml(&settings.users_file);
+        values.add_table(&settings.instruments_file, &["symbol"]);
+        values.add_table(&settings.accounts_file, &["account"]);
+        if let Some(symbols) = &settings.symbols_file {
+            values.add_table(symbols, &["account", "symbol"]);
+        }
+        values
+    }
+
+    /// These values with what the file of users says now: the other files are read when that is asked for.
+    pub fn with_users(&self, file: &Path) -> Self {
+        let (mut values, name) = (self.clone(), name_of(file));
+        let is_of_users =
+            |title: &str| title.strip_prefix(&name).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '));
+        values.0.retain(|(title, _), _| !is_of_users(title));
+        values.add_toml(file);
+        values
+    }
+
+    /// What changes from `taken`, the values that were taken last, to these; `started` are those of the start.
+    pub fn changes(&self, started: &Self, taken: &Self) -> Changes {
+        let of_kind = |values: &Self, at_start: bool| {
+            let kept = values.0.iter().filter(|(_, said)| said.at_start == at_start);
+            Self(kept.map(|(place, said)| (place.clone(), said.clone())).collect())
+        };
+        let between = |before: &Self, at_start: bool| differences(&of_kind(before, at_start), &of_kind(self, at_start));
+        let mut changes = Changes { taken: Vec::new(), at_start: between(started, true) };
+        for change in between(taken, false) {
+            // What must hold a request may become more at once, and less at the next start.
+            let is_less = change.contains(" level: \"disk\" to ");
+            if is_less { changes.at_start.push(change) } else { changes.taken.push(change) }
+        }
+        for list in [&mut changes.taken, &mut changes.at_start] {
+            if list.len() > MOST_NAMED {
+                let more = list.len() - MOST_NAMED;
+                list.truncate(MOST_NAMED);
+                list.push(format!("and {more} more"));
+            }
+        }
+        changes
+    }
+
+    fn add_toml(&mut self, file: &Path) {
+        let document = read_text(file).ok().and_then(|text| text.parse::<DocumentMut>().ok());
+        if let Some(document) = document {
+            self.add_section(&name_of(file), &[], document.as_table());
+        }
+    }
+
+    /// The keys of a section; `path` are the keys that lead to it.
+    fn add_section(&mut self, title: &str, path: &[&str], section: &dyn TableLike) {
+        for (key, item) in section.iter() {
+            let path = [path, &[key]].concat();
+            if let Some(inner) = item.as_table_like() {
+                self.add_section(&format!("{title} [{key}]"), &path, inner);
+            } else if let Some(list) = sections(item) {
+                for (place, inner) in (1..).zip(list) {
+                    let named = inner.get("name").and_then(Item::as_str).map(str::to_owned);
+                    let name = named.unwrap_or_else(|| format!("number {place}"));
+                    self.add_section(&format!("{title} [[{key}]] {name}"), &path, inner);
+                }
+            } else if let Some(value) = item.as_value() {
+                // Without the comment behind it, and on one line.
+                let text = value.clone().decorated("", "").to_string();
+                let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+                let at_start = is_for_the_start(&path);
+                self.0.insert((title.to_owned(), key.to_owned()), Said { text, at_start });
+            }
+        }
+    }
+
+    /// The cells of a table, whose rows are known by these columns.
+    fn add_table(&mut self, file: &Path, known_by: &[&str]) {
+        let Ok(text) = read_text(file) else { return };
+        let mut rows = rows(&text);
+        let Some((_, head)) = rows.next() else { return };
+        for (_, cells) in rows {
+            let cell = |column: &str| head.iter().position(|name| *name == column).and_then(|place| cells.get(place));
+            let mut title = name_of(file);
+            for column in known_by {
+                title.push_str(&format!(" {column} {}", cell(column).copied().unwrap_or_default()));
+            }
+            for (column, cell) in head.iter().zip(&cells).filter(|(_, cell)| !cell.is_empty()) {
+                let said = Said { text: (*cell).to_owned(), at_start: false };
+                self.0.insert((title.clone(), (*column).to_owned()), said);
+            }
+        }
+    }
+
+    fn titles(&self) -> BTreeSet<&str> {
+        self.0.keys().map(|(title, _)| title.as_str()).collect()
+    }
+}
+
+/// The rows of a table with their lines, from 1: first the names of the columns.
+pub(crate) fn rows(text: &str) -> impl Iterator<Item = (usize, Vec<&str>)> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let is_row = |(_, line): &(usize, &str)| !line.trim().is_empty() && !line.starts_with('#');
+    (1..).zip(text.lines()).filter(is_row).map(|(line, text)| (line, text.split(',').map(str::trim).collect()))
+}
+
+/// Whether a key of `oms.toml` is read at a start alone.
+fn is_for_the_start(path: &[&str]) -> bool {
+    match path {
+        ["name" | "journal" | "ticks" | "metrics" | "web" | "log"] => true,
+        ["listen" | "tls" | "core" | "drop_copy", ..] => true,
+        ["sessions", "heartbeat_ms" | "most"] => true,
+        ["venue", "lines", ..] => true,
+        _ => false,
+    }
+}
+
+/// The sections of a list of sections, however it is written; none if it is no such list.
+fn sections(item: &Item) -> Option<Vec<&dyn TableLike>> {
+    if let Some(list) = item.as_array_of_tables() {
+        return Some(list.iter().map(|table| table as &dyn TableLike).collect());
+    }
+    let list = item.as_array().filter(|list| !list.is_empty())?;
+    list.iter().map(|value| value.as_inline_table().map(|table| table as &dyn TableLike)).collect()
+}
+
+fn name_of(file: &Path) -> String {
+    file.file_name().unwrap_or(file.as_os_str()).to_string_lossy().into_owned()
+}
+
+/// A sentence for each key that differs, and one for each section that is new or gone.
+fn differences(before: &Values, now: &Values) -> Vec<String> {
+    let (titles_before, titles_now) = (before.titles(), now.titles());
+    let mut list = Vec::new();
+    let places: BTreeSet<&(String, String)> = before.0.keys().chain(now.0.keys()).collect();
+    let mut told = BTreeSet::new();
+    for place in places {
+        let (title, key) = (place.0.as_str(), place.1.as_str());
+        let (old, new) = (before.0.get(place), now.0.get(place));
+        if old == new {
+            continue;
+        }
+        // A file's own keys have no section that could be new.
+        let is_section = title.contains(' ');
+        if is_section && titles_before.contains(title) != titles_now.contains(title) {
+            if told.insert(title) {
+                list.push(whole(title, if titles_now.contains(title) { (now, "added") } else { (before, "removed") }));
+            }
+            continue;
+        }
+        let word = |said: Option<&Said>| said.map_or("unset".to_owned(), |said| shown(key, &said.text));
+        let (old, new) = (word(old), word(new));
+        list.push(match old == new {
+            true => format!("{title} {key}: changed in what is never shown"),
+            false => format!("{title} {key}: {old} to {new}"),
+        });
+    }
+    list
+}
+
+/// A section that is new or gone, with its values.
+fn whole(title: &str, (values, what): (&Values, &str)) -> String {
+    let of_it = values.0.iter().filter(|((of, _), _)| of == title);
+    let said: Vec<String> = of_it.map(|((_, key), said)| format!("{key} {}", shown(key, &said.text))).collect();
+    format!("{title}: {what} ({})", said.join(", "))
+}
+
+/// A value as it may be shown.
+fn shown(key: &str, text: &str) -> String {
+    let is_secret = ["secret", "password", "token"].iter().any(|word| key.contains(word));
+    if is_secret { "(never shown)".to_owned() } else { without_credentials(text) }
+}
+
+/// A text without what stands before the `@` of a URL, and without its query.
+fn without_credentials(text: &str) -> String {
+    let (mut shown, mut rest) = (String::new(), text);
+    while let Some(at) = rest.find("://") {
+        let (before, behind) = rest.split_at(at + 3);
+        let end = behind.find(|c: char| c.is_whitespace() || "\"',".contains(c)).unwrap_or(behind.len());
+        let (url, after) = behind.split_at(end);
+        let (place, query) = url.split_once('?').unwrap_or((url, ""));
+        shown.push_str(before);
+        match place.rfind('@') {
+            Some(at) => shown.push_str(&format!("***{}", &place[at..])),
+            None => shown.push_str(place),
+        }
+        shown.push_str(if query.contains('=') || query.contains('@') { "?***" } else { &url[place.len()..] });
+        rest = after;
+    }
+    shown + rest
+}
