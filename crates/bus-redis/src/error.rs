@@ -38,8 +38,8 @@ pub(crate) enum ServerError {
     TooLong,
     /// Its answer goes beyond a bound, and is not read any further.
     #[error(
-        "sends an answer of more than {0}, which no question of this client has; the connection is closed: check that a Redis \
-         server listens there, and look into its log"
+        "sends an answer of more than {0}, which no question of this client has; the connection is closed: check that a \
+         Redis server listens there, and look into its log"
     )]
     Endless(Limit),
     /// No encryption, though that is a must, or none that can be trusted.
