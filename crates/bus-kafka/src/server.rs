@@ -250,7 +250,8 @@ mod tests {
     #[test]
     fn every_client_bounds_what_a_server_may_answer() {
         let server = Server::parse("kafka://a").unwrap();
-        for settings in [&[][..], &[("fetch.max.bytes", "8388608")]] {
+        let fetching = [("fetch.max.bytes", "8388608")];
+        for settings in [&fetching[..0], &fetching[..]] {
             assert_eq!(server.config(settings).get("receive.message.max.bytes"), Some("100000000"));
         }
     }

@@ -47,7 +47,7 @@ fn tune(mut stream: &TcpStream, frame_bytes: u32) -> u32 {
 fn frame(method: u16, arguments: &[u8]) -> Vec<u8> {
     let length = u32::try_from(4 + arguments.len()).expect("it is short");
     let head = [&[1, 0, 0][..], &length.to_be_bytes(), &CONNECTION.to_be_bytes(), &method.to_be_bytes()].concat();
-    [&head, arguments, &[0xce]].concat()
+    [&head[..], arguments, &[0xce]].concat()
 }
 
 /// What the next frame holds: class, method and arguments.
