@@ -233,7 +233,11 @@ fn from_refusal(refusal: &AMQPError) -> ServerError {
 
 /// The broker's own words, of at most 255 bytes, without the characters that a terminal obeys.
 fn said(refusal: &AMQPError) -> String {
-    let shown = |c: char| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c };
+    let shown = |c: char| match c {
+        c if c.is_whitespace() => ' ',
+        c if c.is_control() => char::REPLACEMENT_CHARACTER,
+        c => c,
+    };
     refusal.get_message().as_str().chars().map(shown).collect()
 }
 

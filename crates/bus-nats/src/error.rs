@@ -408,6 +408,22 @@ fn cause(error: &async_nats::ConnectError) -> String {
 
 /// A server's own words as a sentence repeats them: cut, and without the characters that a terminal obeys.
 pub(crate) fn said(text: &str) -> String {
-    let shown = |c: char| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c };
+    let shown = |c: char| match c {
+        c if c.is_whitespace() => ' ',
+        c if c.is_control() => char::REPLACEMENT_CHARACTER,
+        c => c,
+    };
     text.chars().take(MOST_SAID).map(shown).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sentence_repeats_few_of_a_servers_words_and_none_that_a_terminal_obeys() {
+        let told = said(&["\u{1b}[2J\u{7}".to_owned(), "x".repeat(8000)].concat());
+        assert!(told.contains("[2J") && !told.chars().any(char::is_control), "{told:?}");
+        assert_eq!(told.chars().count(), MOST_SAID);
+    }
 }

@@ -293,7 +293,11 @@ impl From<Malformed> for ServerError {
 
 /// A server's own words as a sentence repeats them: cut, and without the characters that a terminal obeys.
 pub(crate) fn said(line: &[u8]) -> String {
-    let shown = |c: char| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c };
+    let shown = |c: char| match c {
+        c if c.is_whitespace() => ' ',
+        c if c.is_control() => char::REPLACEMENT_CHARACTER,
+        c => c,
+    };
     String::from_utf8_lossy(line).chars().take(MOST_SAID).map(shown).collect()
 }
 
@@ -330,6 +334,14 @@ mod tests {
                 assert!(sentence.contains(word), "{line}: {sentence}");
             }
         }
+    }
+
+    #[test]
+    fn a_sentence_repeats_few_of_a_servers_words_and_none_that_a_terminal_obeys() {
+        let line = ["ERR \u{1b}[2J\u{7}".to_owned(), "x".repeat(8000)].concat();
+        let sentence = ServerError::from_line(line.as_bytes()).to_string();
+        assert!(sentence.contains("[2J") && !sentence.chars().any(char::is_control), "{sentence:?}");
+        assert!(sentence.chars().count() < MOST_SAID + 100, "{}", sentence.len());
     }
 
     #[test]
