@@ -12,6 +12,9 @@ use crate::server::{Host, Server};
 /// The most bytes of the broker's first frame that are read.
 const MOST_BYTES: usize = 64 << 10;
 
+/// The longest version that is told, in characters.
+const MAX_VERSION: usize = 64;
+
 /// The version, from the first frame that the broker sends to anybody; none if it tells none.
 pub(crate) fn version(server: &Server) -> io::Result<Option<String>> {
     let mut failed = io::Error::from(io::ErrorKind::NotConnected);
@@ -58,7 +61,7 @@ fn ask(stream: &mut (impl Read + Write)) -> io::Result<Option<String>> {
     let text = String::from_utf8_lossy(&frame);
     // A table's text: its name, the letter S, its length in four bytes, its bytes.
     Ok(text.split_once("versionS").map(|(_, rest)| {
-        let digits = rest.chars().skip(4);
+        let digits = rest.chars().skip(4).take(MAX_VERSION);
         digits.take_while(|c| c.is_ascii_digit() || *c == '.').collect()
     }))
 }

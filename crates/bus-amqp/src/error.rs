@@ -117,7 +117,7 @@ impl ServerError {
                 (ACCESS_REFUSED, Login::Password) => Self::Login,
                 (ACCESS_REFUSED, Login::Guest) => Self::NoLogin,
                 (ACCESS_REFUSED, Login::Certificate) => Self::NoUser,
-                (NOT_ALLOWED, _) if !is_limit(refusal) => Self::VirtualHost(refusal.get_message().to_string()),
+                (NOT_ALLOWED, _) if !is_limit(refusal) => Self::VirtualHost(said(refusal)),
                 _ => error.into(),
             },
             _ => Self::from_early(error),
@@ -214,7 +214,7 @@ impl From<lapin::Error> for ServerError {
 
 /// What the broker's refusals mean once the login is over: the one table of what passes and what does not.
 fn from_refusal(refusal: &AMQPError) -> ServerError {
-    let sentence = refusal.get_message().to_string();
+    let sentence = said(refusal);
     match refusal.get_id() {
         // The node that a queue lives on.
         NOT_FOUND if sentence.contains("down or inaccessible") => ServerError::NotNow(sentence),
@@ -229,6 +229,16 @@ fn from_refusal(refusal: &AMQPError) -> ServerError {
         // ACCESS_REFUSED, other NOT_ALLOWED, other PRECONDITION_FAILED, and what nobody thought of.
         _ => ServerError::Refused(sentence),
     }
+}
+
+/// The broker's own words, of at most 255 bytes, without the characters that a terminal obeys.
+fn said(refusal: &AMQPError) -> String {
+    let shown = |c: char| match c {
+        c if c.is_whitespace() => ' ',
+        c if c.is_control() => char::REPLACEMENT_CHARACTER,
+        c => c,
+    };
+    refusal.get_message().as_str().chars().map(shown).collect()
 }
 
 /// Whether a queue differs in what `most_deliveries` is declared by.

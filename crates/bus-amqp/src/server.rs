@@ -29,6 +29,10 @@ const MAX_VIRTUAL_HOST_BYTES: usize = 255;
 /// Seconds between signs of life on an idle connection; a server that is silent for twice as long is lost.
 const HEARTBEAT_S: u16 = 10;
 
+/// The longest frame that either side sends, in bytes: what RabbitMQ proposes. The client library takes memory for 64 of
+/// them as soon as it is logged in, so that a server must not choose it alone.
+const MAX_FRAME_BYTES: u32 = 128 << 10;
+
 /// How such a URL is written.
 const FORM: &str = "use amqp://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]…][/VHOST][?durable[&replicas=N]], or amqps:// \
                     for TLS, with ?ca=FILE[&cert=FILE&key=FILE]";
@@ -118,7 +122,12 @@ impl Server {
                 port: host.port,
             },
             vhost: self.virtual_host.clone(),
-            query: AMQPQueryString { heartbeat: Some(HEARTBEAT_S), auth_mechanism, ..AMQPQueryString::default() },
+            query: AMQPQueryString {
+                frame_max: Some(MAX_FRAME_BYTES),
+                heartbeat: Some(HEARTBEAT_S),
+                auth_mechanism,
+                ..AMQPQueryString::default()
+            },
         }
     }
 

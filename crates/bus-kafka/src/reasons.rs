@@ -30,6 +30,13 @@ impl Reasons {
     /// Takes in what was said.
     pub fn note(&self, error: &KafkaError, text: &str) {
         let Some(code) = error.rdkafka_error_code() else { return };
+        // A server's own words may be in it, and a terminal obeys some characters.
+        let shown = |c: char| match c {
+            c if c.is_whitespace() => ' ',
+            c if c.is_control() => char::REPLACEMENT_CHARACTER,
+            c => c,
+        };
+        let text: &str = &text.chars().map(shown).collect::<String>();
         let mut state = self.state();
         if code == RDKafkaErrorCode::AllBrokersDown {
             state.is_outage = true;
@@ -111,6 +118,16 @@ mod tests {
         assert_eq!(reasons.explain(&gone), ServerError::Gone);
         reasons.forget();
         assert_eq!((reasons.explain(&silence), reasons.outage()), (ServerError::Timeout, None));
+    }
+
+    #[test]
+    fn no_word_of_a_server_is_obeyed_by_a_terminal() {
+        let reasons = Reasons::default();
+        let login = KafkaError::Global(RDKafkaErrorCode::Authentication);
+        reasons.note(&login, "a:1/2: SASL authentication error: \u{1b}[2Jno");
+        reasons.note(&KafkaError::Global(RDKafkaErrorCode::AllBrokersDown), "1/1 brokers are down");
+        let sentence = reasons.outage().map(|reason| reason.to_string()).unwrap_or_default();
+        assert!(sentence.contains("[2Jno") && !sentence.chars().any(char::is_control), "{sentence:?}");
     }
 
     #[test]

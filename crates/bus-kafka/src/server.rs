@@ -29,9 +29,12 @@ const MECHANISMS: [(&str, &str); 3] =
 /// The one that sends the password as it is.
 const PLAIN: &str = "plain";
 
+/// The longest answer of a server, in bytes: twelve times what is fetched at once, for one message may be longer than that.
+const MAX_ANSWER_BYTES: &str = "100000000";
+
 /// Settings of every client. Nothing is printed, nothing is measured for the server's owner, no topic is made by asking
 /// for it, and every request ends.
-const SETTINGS: [(&str, &str); 9] = [
+const SETTINGS: [(&str, &str); 10] = [
     ("client.id", "tickpath"),
     ("log_level", "0"),
     ("enable.metrics.push", "false"),
@@ -43,6 +46,8 @@ const SETTINGS: [(&str, &str); 9] = [
     ("reconnect.backoff.ms", "100"),
     ("reconnect.backoff.max.ms", "5000"),
     ("retry.backoff.ms", "20"),
+    // The longest answer that is taken in, of any server: one that announces more is no Kafka server, and is hung up on.
+    ("receive.message.max.bytes", MAX_ANSWER_BYTES),
 ];
 
 /// A cluster, by the servers that know the others.
@@ -239,6 +244,15 @@ mod tests {
             assert!(matches!(error, ConnectError::Url(_)), "{bad}: {error}");
             let sentence = error.to_string();
             assert!(sentence.contains("use kafka://HOST:PORT") && !sentence.contains("secret"), "{sentence}");
+        }
+    }
+
+    #[test]
+    fn every_client_bounds_what_a_server_may_answer() {
+        let server = Server::parse("kafka://a").unwrap();
+        let fetching = [("fetch.max.bytes", "8388608")];
+        for settings in [&fetching[..0], &fetching[..]] {
+            assert_eq!(server.config(settings).get("receive.message.max.bytes"), Some("100000000"));
         }
     }
 

@@ -18,7 +18,7 @@ use tokio::sync::watch;
 use tokio::task::yield_now;
 use tokio::time::{sleep, timeout};
 
-use crate::error::ServerError;
+use crate::error::{ServerError, said};
 use crate::server::Server;
 
 /// How long a server may take to accept, and to answer.
@@ -175,7 +175,7 @@ fn note(trouble: &watch::Sender<Option<Trouble>>, event: &Event) {
     let found = match event {
         Event::Disconnected | Event::Closed | Event::SlowConsumer(_) => Trouble::Lost,
         Event::ServerError(Complaint::Other(what)) if what.starts_with("Permissions Violation") => {
-            Trouble::Refused(what.clone())
+            Trouble::Refused(said(what))
         }
         _ => return,
     };

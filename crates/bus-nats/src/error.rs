@@ -24,6 +24,9 @@ const PASSING: [&str; 4] = [
 /// What it says that has to do with who logs in.
 const LOGINS: [&str; 2] = ["user authentication expired", "account authentication expired"];
 
+/// The most characters of a server's own words that a sentence repeats.
+const MOST_SAID: usize = 1024;
+
 /// What a URL asks for, by which an error of connecting is understood.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Asked<'a> {
@@ -52,6 +55,12 @@ pub(crate) enum ServerError {
     /// Somebody else listens.
     #[error("answers, but not as NATS does ({0}); check the port")]
     NotNats(String),
+    /// Its first line has no end, and is not read any further.
+    #[error(
+        "sends a first line of more than {0} MiB, which no NATS server has; the connection is closed: check that a NATS \
+         server listens there, and look into its log"
+    )]
+    Endless(usize),
     /// The login failed.
     #[error("refused the user name or the password; check USER:PASSWORD@ or TOKEN@ in the URL")]
     Login,
@@ -174,6 +183,7 @@ impl ServerError {
             | Self::Lost(_)
             | Self::NoThread(_) => true,
             Self::NotNats(_)
+            | Self::Endless(_)
             | Self::Login
             | Self::NoLogin
             | Self::LoginFile
@@ -268,8 +278,8 @@ impl ServerError {
             | ErrorCode::CONSUMER_OFFLINE
             | ErrorCode::STREAM_TOO_MANY_REQUESTS
             | ErrorCode::STREAM_DUPLICATE_MESSAGE_CONFLICT
-            | ErrorCode::STREAM_STORE_FAILED => Self::Busy(error.to_string()),
-            _ => Self::Refused(error.to_string()),
+            | ErrorCode::STREAM_STORE_FAILED => Self::Busy(said(&error.to_string())),
+            _ => Self::Refused(said(&error.to_string())),
         }
     }
 
@@ -393,5 +403,27 @@ impl From<ConsumerInfoError> for ServerError {
 /// What lies behind an error of the library, on one line.
 fn cause(error: &async_nats::ConnectError) -> String {
     let text = error.source().map_or_else(|| error.to_string(), |source| source.to_string());
-    text.replace(['\r', '\n'], "")
+    said(&text.replace(['\r', '\n'], ""))
+}
+
+/// A server's own words as a sentence repeats them: cut, and without the characters that a terminal obeys.
+pub(crate) fn said(text: &str) -> String {
+    let shown = |c: char| match c {
+        c if c.is_whitespace() => ' ',
+        c if c.is_control() => char::REPLACEMENT_CHARACTER,
+        c => c,
+    };
+    text.chars().take(MOST_SAID).map(shown).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sentence_repeats_few_of_a_servers_words_and_none_that_a_terminal_obeys() {
+        let told = said(&["\u{1b}[2J\u{7}".to_owned(), "x".repeat(8000)].concat());
+        assert!(told.contains("[2J") && !told.chars().any(char::is_control), "{told:?}");
+        assert_eq!(told.chars().count(), MOST_SAID);
+    }
 }

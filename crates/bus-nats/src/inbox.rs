@@ -16,7 +16,7 @@ use tokio::time::timeout;
 
 use crate::connected::{Connected, TIMEOUT};
 use crate::demand::Demand;
-use crate::error::ServerError;
+use crate::error::{ServerError, said};
 
 /// How long a request lies at the server before it is made again.
 const EXPIRES: Duration = Duration::from_secs(30);
@@ -237,7 +237,7 @@ fn is_too_long(message: &Message) -> bool {
 fn refused(message: &Message) -> ServerError {
     let status = message.status.map(|status| status.to_string()).unwrap_or_default();
     let description = message.description.as_deref().unwrap_or_default();
-    ServerError::Refused(format!("{status} {description}"))
+    ServerError::Refused(said(&format!("{status} {description}")))
 }
 
 /// How many messages a request that has ended was still to bring.

@@ -90,6 +90,7 @@ mod core_feed;
 mod dead_letters;
 mod demand;
 mod error;
+mod greeting;
 mod inbox;
 mod link;
 mod name;
@@ -115,7 +116,7 @@ use tickpath_clock::{HostClock, Wait};
 
 use crate::connected::Connected;
 use crate::dead_letters::DeadLetters;
-use crate::error::ServerError;
+use crate::error::{ServerError, said};
 use crate::link::Link;
 use crate::place::Place;
 use crate::publisher::{NatsPublisher, Target};
@@ -331,6 +332,7 @@ fn clock() -> Result<HostClock, ConnectError> {
 
 /// Asks for a sign of life; gives the longest message that the server takes, in bytes, and what it says of itself.
 fn greet(server: &Server) -> Result<(usize, About), ServerError> {
+    greeting::check(server)?;
     let link = server.on_each(|| {
         let link = Link::open(server)?;
         if server.is_jetstream() {
@@ -350,9 +352,9 @@ fn greet(server: &Server) -> Result<(usize, About), ServerError> {
     ];
     let about = About {
         server: Some("nats-server".to_owned()),
-        version: Some(info.version).filter(|version| !version.is_empty()),
+        version: Some(said(&info.version)).filter(|version| !version.is_empty()),
         // A stream of JetStream has the subject that core NATS has.
-        identity: Some(format!("nats {}", info.server_id)).filter(|_| !info.server_id.is_empty()),
+        identity: Some(format!("nats {}", said(&info.server_id))).filter(|_| !info.server_id.is_empty()),
         settings: told.map(|(name, value)| (name, Ok(value))).into(),
     };
     Ok((client.max_payload(), about))

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use tickpath_bus_api::About;
 
-use crate::error::ServerError;
+use crate::error::{ServerError, said};
 use crate::info::Info;
 use crate::link::Link;
 use crate::server::{Mechanism, Server};
@@ -36,12 +36,12 @@ pub(crate) fn about(server: &Server) -> About {
 fn ask(server: &Server) -> Result<About, ServerError> {
     let mut link = Link::open_ready(server)?;
     let info = Info::ask(&mut link).map_err(|e| e.to_string());
-    let field = |name: &str| info.as_ref().ok().and_then(|info| info.field(name)).map(str::to_owned);
+    let field = |name: &str| info.as_ref().ok().and_then(|info| info.field(name)).map(|value| said(value.as_bytes()));
     let mut settings = BTreeMap::new();
     for name in SETTINGS {
         let told = link.ask(&["CONFIG", "GET", name], |items| match items.array()? {
             0 => Ok(None),
-            _ => items.bulk().and_then(|_name| Ok(Some(text(items.bulk()?)))),
+            _ => items.bulk().and_then(|_name| Ok(Some(said(items.bulk()?)))),
         });
         let told = told.map_err(|e| e.to_string());
         settings.insert(name, told.and_then(|told| told.ok_or_else(|| format!("it has no setting '{name}'"))));
@@ -65,8 +65,4 @@ fn ask(server: &Server) -> Result<About, ServerError> {
         identity,
         settings,
     })
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
 }

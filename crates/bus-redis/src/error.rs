@@ -4,7 +4,10 @@ use std::io;
 
 use tickpath_bus_api::PublishError;
 
-use crate::resp::{Malformed, TOO_LONG};
+use crate::resp::{Limit, Malformed};
+
+/// The most characters of a server's own words that a sentence repeats.
+const MOST_SAID: usize = 1024;
 
 /// Why a server cannot be used. Reads on after the server's name.
 #[derive(Debug, thiserror::Error)]
@@ -33,6 +36,12 @@ pub(crate) enum ServerError {
     /// It announces more than anybody takes in.
     #[error("sends a message that is too long; they are read up to 64 MiB: remove that one, and write shorter ones")]
     TooLong,
+    /// Its answer goes beyond a bound, and is not read any further.
+    #[error(
+        "sends an answer of more than {0}, which no question of this client has; the connection is closed: check that a \
+         Redis server listens there, and look into its log"
+    )]
+    Endless(Limit),
     /// No encryption, though that is a must, or none that can be trusted.
     #[error("is not spoken to over TLS: {0}")]
     NoTls(String),
@@ -131,7 +140,7 @@ pub(crate) enum ServerError {
 impl ServerError {
     /// What an error line means.
     pub fn from_line(line: &[u8]) -> Self {
-        let line = String::from_utf8_lossy(line).into_owned();
+        let line = said(line);
         match cause(&line).split_whitespace().next() {
             Some("WRONGPASS") => Self::Login,
             Some("NOAUTH") => Self::NoLogin,
@@ -216,6 +225,7 @@ impl ServerError {
             Self::Forbidden
             | Self::NotRedis(_)
             | Self::TooLong
+            | Self::Endless(_)
             | Self::NoTls(_)
             | Self::Login
             | Self::NoLogin
@@ -241,6 +251,7 @@ impl ServerError {
             | Self::NotRedis(_)
             | Self::Garbled(_)
             | Self::TooLong
+            | Self::Endless(_)
             | Self::NoTls(_)
             | Self::Closed
             | Self::Lost(_) => true,
@@ -272,8 +283,22 @@ impl From<io::Error> for ServerError {
 
 impl From<Malformed> for ServerError {
     fn from(error: Malformed) -> Self {
-        if error == TOO_LONG { Self::TooLong } else { Self::Garbled(error.to_string()) }
+        match error {
+            Malformed::Beyond(Limit::Payload) => Self::TooLong,
+            Malformed::Beyond(limit) => Self::Endless(limit),
+            Malformed::Not(what) => Self::Garbled(what.to_owned()),
+        }
     }
+}
+
+/// A server's own words as a sentence repeats them: cut, and without the characters that a terminal obeys.
+pub(crate) fn said(line: &[u8]) -> String {
+    let shown = |c: char| match c {
+        c if c.is_whitespace() => ' ',
+        c if c.is_control() => char::REPLACEMENT_CHARACTER,
+        c => c,
+    };
+    String::from_utf8_lossy(line).chars().take(MOST_SAID).map(shown).collect()
 }
 
 /// What an error line says itself: servers before version 7 put where it happened in a script in front of that.
@@ -309,6 +334,14 @@ mod tests {
                 assert!(sentence.contains(word), "{line}: {sentence}");
             }
         }
+    }
+
+    #[test]
+    fn a_sentence_repeats_few_of_a_servers_words_and_none_that_a_terminal_obeys() {
+        let line = ["ERR \u{1b}[2J\u{7}".to_owned(), "x".repeat(8000)].concat();
+        let sentence = ServerError::from_line(line.as_bytes()).to_string();
+        assert!(sentence.contains("[2J") && !sentence.chars().any(char::is_control), "{sentence:?}");
+        assert!(sentence.chars().count() < MOST_SAID + 100, "{}", sentence.len());
     }
 
     #[test]

@@ -66,6 +66,9 @@
 //!   lost, a thread makes it again: where the server lets in and then refuses, after a pause that grows to a second.
 //!   A puller then ends the one before (`CLIENT KILL`), so that nothing is done late that was asked for there; a user who has
 //!   no right to do that goes without.
+//! * An answer is bounded in bytes, in values and in how deep its arrays lie inside each other: 8 MiB where it brings no message,
+//!   64 MiB more for each message that was asked for. Beyond that the connection is closed, and the error names the bound. A
+//!   server that sends what nobody asked for is left, too.
 //! * What others publish, without our header, comes to a subscriber as an event of its own, an entry of a stream as
 //!   an object of its fields in JSON. What they push a puller refuses, and leaves there, unless its queue was opened with a
 //!   kind for it ([`QueueConfig::foreign`]). In a stream such an entry is passed by, and stays.
@@ -79,6 +82,7 @@ mod list;
 mod list_at_least_once;
 mod list_at_most_once;
 mod moment;
+mod place;
 mod portion;
 mod puller;
 mod reconnect;

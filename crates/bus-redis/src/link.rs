@@ -7,7 +7,8 @@ use tickpath_clock::{HostClock, sleep_ns};
 
 use crate::error::ServerError;
 use crate::moment::Moment;
-use crate::resp::{self, Item, Items, Malformed, UNEXPECTED};
+use crate::place;
+use crate::resp::{self, Item, Items, MAX_TOLD_BYTES, Malformed, UNEXPECTED};
 use crate::server::{Address, Server, TIMEOUT};
 use crate::socket::{News, Socket};
 
@@ -22,6 +23,9 @@ const READ_BYTES: usize = 16 << 10;
 
 /// After so many times that all was read, the room for incoming bytes is cut back to what was needed meanwhile.
 const MOST_RESTS: u32 = 16;
+
+/// The longest digest of a script that is kept, in bytes: a server's has 40.
+const MAX_DIGEST_BYTES: usize = 64;
 
 /// What may take a second more than an answer does at most, in bytes.
 const BYTES_A_SECOND: usize = 1 << 20;
@@ -121,14 +125,7 @@ impl Link {
     /// Asks a sentinel where the master is.
     fn master_of(server: &Server, sentinel: &Address, master: &str) -> Result<Address, ServerError> {
         let mut link = Self::connect(server, sentinel)?;
-        let place = link.ask(&["SENTINEL", "GET-MASTER-ADDR-BY-NAME", master], |items| {
-            if items.array()? != 2 {
-                return Ok(None);
-            }
-            let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-            let (host, port) = (text(items.bulk()?), text(items.bulk()?));
-            Ok(Some(Address::Tcp { host, port: port.parse().map_err(|_| UNEXPECTED)? }))
-        });
+        let place = link.ask(&["SENTINEL", "GET-MASTER-ADDR-BY-NAME", master], place::read_master);
         let place = place.map_err(|e| e.of_another_kind(ServerError::NoSentinel))?;
         place.ok_or_else(|| ServerError::NoMaster(master.to_owned()))
     }
@@ -136,9 +133,9 @@ impl Link {
     /// Asks a node of a cluster which one is the master of a slot.
     fn node_of(server: &Server, node: &Address, slot: u16) -> Result<Address, ServerError> {
         let mut link = Self::login(server, node)?;
-        let place = link.ask(&["CLUSTER", "SLOTS"], |items| read_place(items, slot));
+        let place = link.ask(&["CLUSTER", "SLOTS"], |items| place::read_node(items, slot));
         match place.map_err(|e| e.of_another_kind(ServerError::NoCluster))? {
-            Some((host, port)) => Ok(place_of(node, host, port)),
+            Some((host, port)) => Ok(place::of(node, host, port)),
             None => Err(ServerError::NotNow(format!("no node of the cluster has the slot {slot}"))),
         }
     }
@@ -194,14 +191,32 @@ impl Link {
         &self.address
     }
 
-    /// Whether the server has hung up, as far as can be seen without waiting.
+    /// Whether the connection is of no more use, as far as can be seen without waiting: the server has hung up, or has sent
+    /// what nobody asked for. To be called while no answer is waited for.
     pub fn is_closed(&mut self) -> bool {
-        match self.socket.news() {
+        let has_ended = match self.socket.news() {
             News::Nothing => false,
             News::End => true,
             // Of TLS, words between the two ends.
             News::Bytes => self.receive().is_err(),
+        };
+        has_ended || self.has_unasked()
+    }
+
+    /// Whether bytes lie here that belong to no answer. They would be taken for the next one, and without an end they would
+    /// fill the memory. Drops the replies that nobody wants to see.
+    fn has_unasked(&mut self) -> bool {
+        while self.unwanted > 0 {
+            match self.length_within(MAX_TOLD_BYTES) {
+                Ok(Some(length)) => {
+                    self.unwanted -= 1;
+                    self.consume(length);
+                }
+                Ok(None) => return false,
+                Err(_) => return true,
+            }
         }
+        !self.unread().is_empty()
     }
 
     /// How many bytes of what was sent last have gone out.
@@ -223,20 +238,31 @@ impl Link {
         confirmed.map_err(ServerError::at_first)
     }
 
-    /// Sends a command and waits for its reply.
+    /// Sends a command and waits for its reply, which brings no message.
     pub fn ask<T>(
         &mut self,
+        parts: &[&str],
+        read: impl FnOnce(&mut Items<'_>) -> Result<T, Malformed>,
+    ) -> Result<T, ServerError> {
+        self.ask_for(0, parts, read)
+    }
+
+    /// Sends a command and waits for its reply, which brings at most so many messages.
+    pub fn ask_for<T>(
+        &mut self,
+        messages: usize,
         parts: &[&str],
         read: impl FnOnce(&mut Items<'_>) -> Result<T, Malformed>,
     ) -> Result<T, ServerError> {
         let mut command = Vec::new();
         resp::command(&mut command, parts);
         self.send(&command)?;
-        self.answer(TIMEOUT, read)
+        self.answer_of(messages, TIMEOUT, read)
     }
 
     /// Runs a script. The server keeps it, and is told which one by its digest: to send it the whole each time costs it some
-    /// 5 µs a kilobyte. Who may not let it keep scripts, or whose server forgot it, sends the whole.
+    /// 5 µs a kilobyte. Who may not let it keep scripts, or whose server forgot it, sends the whole. The reply has about as
+    /// many bytes as one message at most.
     pub fn run<T>(
         &mut self,
         script: &'static str,
@@ -246,13 +272,14 @@ impl Link {
     ) -> Result<T, ServerError> {
         let count = keys.len().to_string();
         if let Some(digest) = self.digest(script)? {
-            let answer = self.ask(&[&["EVALSHA", digest.as_str(), &count][..], keys, words].concat(), &mut read);
+            let command = [&["EVALSHA", digest.as_str(), &count][..], keys, words].concat();
+            let answer = self.ask_for(1, &command, &mut read);
             if !matches!(&answer, Err(ServerError::Refused(line)) if line.starts_with("NOSCRIPT")) {
                 return answer;
             }
             self.scripts.retain(|(known, _)| *known != script);
         }
-        self.ask(&[&["EVAL", script, &count][..], keys, words].concat(), read)
+        self.ask_for(1, &[&["EVAL", script, &count][..], keys, words].concat(), read)
     }
 
     /// The digest by which this server knows a script.
@@ -260,8 +287,12 @@ impl Link {
         if let Some((_, digest)) = self.scripts.iter().find(|(known, _)| *known == script) {
             return Ok(digest.clone());
         }
-        let digest = match self.ask(&["SCRIPT", "LOAD", script], |items| Ok(items.bulk()?.to_vec())) {
-            Ok(digest) => Some(String::from_utf8_lossy(&digest).into_owned()),
+        let told = self.ask(&["SCRIPT", "LOAD", script], |items| match items.bulk()? {
+            digest if digest.len() <= MAX_DIGEST_BYTES => Ok(String::from_utf8_lossy(digest).into_owned()),
+            _ => Err(UNEXPECTED),
+        });
+        let digest = match told {
+            Ok(digest) => Some(digest),
             Err(ServerError::Refused(_)) => None,
             Err(e) => return Err(e),
         };
@@ -306,15 +337,28 @@ impl Link {
         }
     }
 
-    /// Waits for the next reply, up to so long and a second more for each mebibyte of it, and reads it.
+    /// Waits for the next reply, which brings no message, up to so long and a second more for each mebibyte of it, and
+    /// reads it.
     pub fn answer<T>(
         &mut self,
         timeout: Duration,
         read: impl FnOnce(&mut Items<'_>) -> Result<T, Malformed>,
     ) -> Result<T, ServerError> {
+        self.answer_of(0, timeout, read)
+    }
+
+    /// The same for a reply that brings at most so many messages. After an error of its bytes the connection is of no more
+    /// use: nothing more is read there.
+    pub fn answer_of<T>(
+        &mut self,
+        messages: usize,
+        timeout: Duration,
+        read: impl FnOnce(&mut Items<'_>) -> Result<T, Malformed>,
+    ) -> Result<T, ServerError> {
         let begun = Moment::now(self.clock);
         let length = loop {
-            match self.length()? {
+            let most = if self.unwanted > 0 { MAX_TOLD_BYTES } else { resp::room_for(messages) };
+            match self.length_within(most)? {
                 Some(length) if self.unwanted > 0 => {
                     self.unwanted -= 1;
                     self.consume(length);
@@ -343,10 +387,16 @@ impl Link {
         if self.is_node { error.in_cluster() } else { error }
     }
 
-    /// How many bytes the oldest reply, or the next value in it, has; none if it is not whole yet.
+    /// How many bytes the oldest reply, or the next value in it, has, which brings at most so many messages; none if it is
+    /// not whole yet.
     #[inline]
-    pub fn length(&self) -> Result<Option<usize>, ServerError> {
-        Ok(resp::length(self.unread())?)
+    pub fn length(&self, messages: usize) -> Result<Option<usize>, ServerError> {
+        self.length_within(resp::room_for(messages))
+    }
+
+    #[inline]
+    fn length_within(&self, most: usize) -> Result<Option<usize>, ServerError> {
+        Ok(resp::length(self.unread(), most)?)
     }
 
     /// The oldest bytes.
@@ -358,7 +408,7 @@ impl Link {
     /// How many entries of one stream follow in a reply that may have come in part, and the bytes in front of them; none if
     /// the time of the question was over.
     pub fn entries(&self) -> Result<Option<(Option<usize>, usize)>, ServerError> {
-        let mut items = Items::of(self.unread());
+        let mut items = Items::within(self.unread(), MAX_TOLD_BYTES);
         match items.item()? {
             Some(Item::Array(1)) => {}
             Some(Item::Null) => return Ok(Some((None, items.at()))),
@@ -457,34 +507,6 @@ impl Link {
     }
 }
 
-/// Where a node is that is named by another one; without a host it is the host of that one, as we know it.
-fn place_of(asked: &Address, host: String, port: u16) -> Address {
-    match asked {
-        Address::Tcp { host: same, .. } if host.is_empty() => Address::Tcp { host: same.clone(), port },
-        Address::Unix(_) if host.is_empty() => asked.clone(),
-        _ => Address::Tcp { host, port },
-    }
-}
-
-/// Reads who has which slots: where the master is of this one, if anybody has it.
-fn read_place(items: &mut Items<'_>, slot: u16) -> Result<Option<(String, u16)>, Malformed> {
-    for _ in 0..items.array()? {
-        let parts = items.array()?.checked_sub(3).ok_or(UNEXPECTED)?;
-        let (first, last) = (items.integer()?, items.integer()?);
-        let words = items.array()?.checked_sub(2).ok_or(UNEXPECTED)?;
-        let host = String::from_utf8_lossy(items.bulk_or_null()?.unwrap_or_default()).into_owned();
-        let port = u16::try_from(items.integer()?).map_err(|_| UNEXPECTED)?;
-        if (first..=last).contains(&i64::from(slot)) {
-            return Ok(Some((host, port)));
-        }
-        // The master's name and more, and its replicas.
-        for _ in 0..words + parts {
-            items.skip()?;
-        }
-    }
-    Ok(None)
-}
-
 /// How long what began then may still take, of which so many bytes are done. In whole seconds, rounded up, so that the
 /// socket is seldom told another time.
 fn left_of(timeout: Duration, begun: &Moment, bytes: usize) -> Duration {
@@ -522,21 +544,6 @@ mod tests {
             scripts: Vec::new(),
         };
         (link, far)
-    }
-
-    #[test]
-    fn the_master_of_a_slot_is_read() {
-        let reply = b"*2\r\n\
-            *4\r\n:0\r\n:5460\r\n*4\r\n$1\r\na\r\n:1\r\n$2\r\nid\r\n*0\r\n*3\r\n$1\r\nr\r\n:9\r\n$2\r\nid\r\n\
-            *3\r\n:5461\r\n:5461\r\n*3\r\n$-1\r\n:2\r\n$2\r\nid\r\n";
-        let place = |slot| read_place(&mut Items::of(reply), slot).unwrap();
-        assert_eq!(place(0), Some(("a".to_owned(), 1)));
-        assert_eq!(place(5461), Some((String::new(), 2)));
-        assert_eq!(place(5462), None);
-        let at = |host: &str, port| Address::Tcp { host: host.to_owned(), port };
-        for (host, expected) in [("", at("h", 2)), ("a", at("a", 2))] {
-            assert_eq!(place_of(&at("h", 7), host.to_owned(), 2), expected);
-        }
     }
 
     #[test]

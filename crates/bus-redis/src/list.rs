@@ -19,7 +19,7 @@ end
 
 /// Refuses a queue whose next message is another program's, before anything is taken from it; and what is no list.
 pub(crate) fn check(link: &mut Link, queue: &str, foreign: Option<u8>) -> Result<(), ServerError> {
-    let looked = link.ask(&["LINDEX", queue, "-1"], |items| {
+    let looked = link.ask_for(1, &["LINDEX", queue, "-1"], |items| {
         let next = items.bulk_or_null()?;
         Ok(next.map_or(Ok(()), |bytes| message(bytes, foreign).map(|_| ())))
     });

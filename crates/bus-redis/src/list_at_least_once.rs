@@ -430,7 +430,7 @@ impl Queue for ListAtLeastOnce {
         resp::command(&mut commands, &["BLMOVE", queue, taken, "RIGHT", "LEFT", &seconds(timeout)]);
         link.send(&commands)?;
         link.answer(TIMEOUT, |items| items.integer())?;
-        let came = link.answer(timeout + TIMEOUT, |items| Ok(items.bulk_or_null()?.map(<[u8]>::to_vec)));
+        let came = link.answer_of(1, timeout + TIMEOUT, |items| Ok(items.bulk_or_null()?.map(<[u8]>::to_vec)));
         let came = match came {
             Err(ServerError::Full(_)) => return self.sleep_on_full(link, timeout),
             came => came?,

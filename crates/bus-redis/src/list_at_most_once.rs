@@ -116,10 +116,10 @@ impl Queue for ListAtMostOnce {
             handler(Pulled::plain(message(&bytes, self.foreign)?, false));
             return Ok(());
         }
-        let limit = self.portion.limit(limit).to_string();
+        let limit = self.portion.limit(limit);
         let Self { queue, foreign, portion, back, .. } = self;
         let mut refused = None;
-        link.ask(&["RPOP", queue, &limit], |items| {
+        link.ask_for(limit, &["RPOP", queue, &limit.to_string()], |items| {
             for at in 0..items.array()? {
                 let bytes = items.bulk()?;
                 portion.came(bytes.len());
@@ -150,7 +150,7 @@ impl Queue for ListAtMostOnce {
         let mut command = Vec::new();
         resp::command(&mut command, &["BRPOP", &self.queue, &seconds(timeout)]);
         link.send(&command)?;
-        let came = link.answer(timeout + TIMEOUT, |items| {
+        let came = link.answer_of(1, timeout + TIMEOUT, |items| {
             if items.array()? == 0 {
                 return Ok(None);
             }

@@ -3,26 +3,34 @@
 //! A reply is a tree. It is read as its items in their order, each array as its length in front of what it holds.
 //! Reading starts anew when more bytes have come, which costs nothing: it hops from length to length. All lengths are
 //! bounded before they are believed, and nothing is allocated for them.
+//!
+//! One reply is bounded as a whole: in its bytes by the question (see [`room_for`]), in its values, and in how deep its
+//! arrays lie inside each other. A server that goes beyond a bound is not read any further.
 
+use std::fmt;
 use std::io::Write;
 
 /// The longest payload that is believed, in bytes: twice what a server buffers for one subscriber by default.
 pub(crate) const MAX_BULK_BYTES: usize = 64 << 20;
 
-/// The longest reply that is taken in whole, in bytes: as many of the longest messages as one answer brings, and some more.
+/// The longest reply to a question for many messages, in bytes: as many of the longest messages as one answer brings, and
+/// some more.
 const MAX_REPLY_BYTES: usize = 104 * (16 << 20);
+
+/// The longest reply that brings no message, in bytes: the slots of a cluster of 1,000 nodes have a tenth of it.
+pub(crate) const MAX_TOLD_BYTES: usize = 8 << 20;
 
 /// The longest status or error line, in bytes.
 const MAX_LINE_BYTES: usize = 8 << 10;
 
-/// The most items of one array.
+/// The most values in all arrays of one reply.
 const MAX_ITEMS: usize = 1 << 20;
 
-/// What is no Redis server's reply, or not the reply to what was asked.
-pub(crate) const UNEXPECTED: Malformed = Malformed("an unexpected reply");
+/// The most arrays that lie one inside the other; no answer that is asked for has more than five.
+const MAX_DEPTH: usize = 16;
 
-/// A reply that announces more than is taken in.
-pub(crate) const TOO_LONG: Malformed = Malformed("a length is beyond what is taken");
+/// What is no Redis server's reply, or not the reply to what was asked.
+pub(crate) const UNEXPECTED: Malformed = Malformed::Not("an unexpected reply");
 
 /// One item of a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,21 +49,58 @@ pub(crate) enum Item<'a> {
     Null,
 }
 
-/// Bytes that no Redis server sends.
+/// Bytes that are not taken in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub(crate) struct Malformed(&'static str);
+pub(crate) enum Malformed {
+    /// No Redis server sends them.
+    #[error("{0}")]
+    Not(&'static str),
+    /// The reply goes beyond a bound.
+    #[error("a reply of more than {0}")]
+    Beyond(Limit),
+}
+
+/// A bound of one reply. Reads on after "more than".
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Limit {
+    /// Bytes of one payload.
+    Payload,
+    /// Bytes of the whole reply.
+    Bytes(usize),
+    /// Values in all its arrays.
+    Items,
+    /// Arrays one inside the other.
+    Depth,
+}
+
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Payload => write!(f, "{} MiB in one value", MAX_BULK_BYTES >> 20),
+            Self::Bytes(most) => write!(f, "{} MiB", most >> 20),
+            Self::Items => write!(f, "{MAX_ITEMS} values"),
+            Self::Depth => write!(f, "{MAX_DEPTH} arrays one inside the other"),
+        }
+    }
+}
 
 /// Reads items, one after the other.
 #[derive(Debug, Clone)]
 pub(crate) struct Items<'a> {
     bytes: &'a [u8],
     at: usize,
+    /// The most bytes that are read.
+    most: usize,
 }
 
-/// How many bytes the first reply in these has; none if it is not whole yet.
-pub(crate) fn length(bytes: &[u8]) -> Result<Option<usize>, Malformed> {
-    let mut items = Items::of(bytes);
+/// The most bytes of a reply that brings so many messages.
+pub(crate) fn room_for(messages: usize) -> usize {
+    messages.saturating_mul(MAX_BULK_BYTES).saturating_add(MAX_TOLD_BYTES).min(MAX_REPLY_BYTES)
+}
+
+/// How many bytes the first reply in these has, of at most so many; none if it is not whole yet.
+pub(crate) fn length(bytes: &[u8], most: usize) -> Result<Option<usize>, Malformed> {
+    let mut items = Items::within(bytes, most);
     Ok(items.skip()?.then_some(items.at))
 }
 
@@ -97,7 +142,12 @@ pub(crate) fn bulk(out: &mut Vec<u8>, pieces: &[&[u8]]) {
 impl<'a> Items<'a> {
     /// The items of these bytes, from the first one on.
     pub fn of(bytes: &'a [u8]) -> Self {
-        Self { bytes, at: 0 }
+        Self::within(bytes, MAX_REPLY_BYTES)
+    }
+
+    /// The same, of a reply that has at most so many bytes.
+    pub fn within(bytes: &'a [u8], most: usize) -> Self {
+        Self { bytes, at: 0, most }
     }
 
     /// How many bytes are read.
@@ -112,20 +162,35 @@ impl<'a> Items<'a> {
         if item.is_none() {
             self.at = start;
         }
-        Ok(item)
+        if self.at > self.most { Err(self.beyond()) } else { Ok(item) }
     }
 
     /// Passes over one value with all that it holds; false if it is not whole yet.
     pub fn skip(&mut self) -> Result<bool, Malformed> {
-        let mut left = 1;
-        while left > 0 {
-            let Some(item) = self.item()? else { return Ok(false) };
-            left -= 1;
-            if let Item::Array(length) = item {
-                left += length;
+        // How many values are to come of each array that is open; the first one holds the value itself.
+        let mut left = [0; MAX_DEPTH + 1];
+        left[0] = 1;
+        let (mut depth, mut announced) = (0, 0);
+        loop {
+            while left[depth] == 0 {
+                if depth == 0 {
+                    return Ok(true);
+                }
+                depth -= 1;
             }
+            let Some(item) = self.item()? else { return Ok(false) };
+            left[depth] -= 1;
+            let Item::Array(length) = item else { continue };
+            announced += length;
+            if announced > MAX_ITEMS {
+                return Err(Malformed::Beyond(Limit::Items));
+            }
+            if depth == MAX_DEPTH {
+                return Err(Malformed::Beyond(Limit::Depth));
+            }
+            depth += 1;
+            left[depth] = length;
         }
-        Ok(true)
     }
 
     /// The length of the array that must come next; 0 if it is null.
@@ -175,43 +240,47 @@ impl<'a> Items<'a> {
             b'-' => Ok(self.line()?.map(Item::Error)),
             b':' => Ok(self.number()?.map(Item::Integer)),
             b'$' => self.payload(),
-            b'*' => Ok(self.length(MAX_ITEMS)?.map(|length| length.map_or(Item::Null, Item::Array))),
-            _ => Err(Malformed("an item starts with none of + - : $ *")),
+            b'*' => Ok(self.length(MAX_ITEMS, Limit::Items)?.map(|length| length.map_or(Item::Null, Item::Array))),
+            _ => Err(Malformed::Not("an item starts with none of + - : $ *")),
         }
     }
 
     fn payload(&mut self) -> Result<Option<Item<'a>>, Malformed> {
-        let Some(length) = self.length(MAX_BULK_BYTES)? else { return Ok(None) };
+        let Some(length) = self.length(MAX_BULK_BYTES, Limit::Payload)? else { return Ok(None) };
         let Some(length) = length else { return Ok(Some(Item::Null)) };
         let bytes = self.bytes;
         let end = self.at + length;
-        if end > MAX_REPLY_BYTES {
-            return Err(TOO_LONG);
+        if end > self.most {
+            return Err(self.beyond());
         }
         let Some(tail) = bytes.get(end..end + 2) else { return Ok(None) };
         if tail != b"\r\n" {
-            return Err(Malformed("a payload does not end where it says"));
+            return Err(Malformed::Not("a payload does not end where it says"));
         }
         let payload = &bytes[self.at..end];
         self.at = end + 2;
         Ok(Some(Item::Bulk(payload)))
     }
 
-    /// A length up to `most`; within, none for the length -1.
-    fn length(&mut self, most: usize) -> Result<Option<Option<usize>>, Malformed> {
+    /// A length up to `most`, which is this limit; within, none for the length -1.
+    fn length(&mut self, most: usize, limit: Limit) -> Result<Option<Option<usize>>, Malformed> {
         let Some(number) = self.number()? else { return Ok(None) };
         match usize::try_from(number) {
             Ok(length) if length <= most => Ok(Some(Some(length))),
-            Ok(_) => Err(TOO_LONG),
+            Ok(_) => Err(Malformed::Beyond(limit)),
             Err(_) if number == -1 => Ok(Some(None)),
-            _ => Err(Malformed("a length is out of bounds")),
+            _ => Err(Malformed::Not("a length is out of bounds")),
         }
+    }
+
+    fn beyond(&self) -> Malformed {
+        Malformed::Beyond(Limit::Bytes(self.most))
     }
 
     fn number(&mut self) -> Result<Option<i64>, Malformed> {
         let Some(line) = self.line()? else { return Ok(None) };
         let number = std::str::from_utf8(line).ok().and_then(|text| text.parse().ok());
-        number.map(Some).ok_or(Malformed("a number is none"))
+        number.map(Some).ok_or(Malformed::Not("a number is none"))
     }
 
     fn line(&mut self) -> Result<Option<&'a [u8]>, Malformed> {
@@ -223,7 +292,7 @@ impl<'a> Items<'a> {
                 self.at += end + 2;
                 Ok(Some(&rest[..end]))
             }
-            None if window.len() == MAX_LINE_BYTES => Err(Malformed("a line does not end")),
+            None if window.len() == MAX_LINE_BYTES => Err(Malformed::Not("a line does not end")),
             None => Ok(None),
         }
     }
@@ -289,12 +358,17 @@ mod tests {
         bytes
     }
 
+    /// How many bytes the first of these replies has.
+    fn whole(bytes: &[u8]) -> Result<Option<usize>, Malformed> {
+        length(bytes, MAX_REPLY_BYTES)
+    }
+
     /// All payloads in a stream that comes in pieces of these sizes, in turn.
     fn payloads(stream: &[u8], pieces: &[usize]) -> Result<Vec<Vec<u8>>, Malformed> {
         let (mut found, mut start, mut end) = (Vec::new(), 0, 0);
         for piece in pieces.iter().cycle() {
             end = (end + piece).min(stream.len());
-            while let Some(length) = length(&stream[start..end])? {
+            while let Some(length) = whole(&stream[start..end])? {
                 found.extend(message(&stream[start..start + length]).map(<[u8]>::to_vec));
                 start += length;
             }
@@ -314,17 +388,17 @@ mod tests {
             let (mut bytes, mut expected) = (Vec::new(), Vec::new());
             encode(&tree, &mut bytes);
             flatten(&tree, &mut expected);
-            let whole = bytes.len();
-            for cut in 0..whole {
-                prop_assert_eq!(length(&bytes[..cut]), Ok(None), "{} bytes", cut);
+            let end = bytes.len();
+            for cut in 0..end {
+                prop_assert_eq!(whole(&bytes[..cut]), Ok(None), "{} bytes", cut);
             }
             bytes.extend(behind);
-            prop_assert_eq!(length(&bytes), Ok(Some(whole)));
-            let mut items = Items::of(&bytes[..whole]);
+            prop_assert_eq!(whole(&bytes), Ok(Some(end)));
+            let mut items = Items::of(&bytes[..end]);
             for item in expected {
                 prop_assert_eq!(items.item(), Ok(Some(item)));
             }
-            prop_assert_eq!((items.at(), items.item()), (whole, Ok(None)));
+            prop_assert_eq!((items.at(), items.item()), (end, Ok(None)));
         }
 
         #[test]
@@ -369,7 +443,7 @@ mod tests {
             (b"*0\r\n", Item::Array(0)),
         ] {
             assert_eq!(Items::of(bytes).item(), Ok(Some(item)));
-            assert_eq!(length(bytes), Ok(Some(bytes.len())), "{item:?}");
+            assert_eq!(whole(bytes), Ok(Some(bytes.len())), "{item:?}");
             for cut in 0..bytes.len() {
                 assert_eq!(Items::of(&bytes[..cut]).item(), Ok(None), "{cut} bytes of {item:?}");
             }
@@ -389,14 +463,41 @@ mod tests {
             b"HTTP/1.1 400 Bad Request\r\n",
             &[b'+'; MAX_LINE_BYTES + 1],
         ] {
-            assert!(length(bytes).is_err(), "{:?}", String::from_utf8_lossy(&bytes[..bytes.len().min(40)]));
+            assert!(whole(bytes).is_err(), "{:?}", String::from_utf8_lossy(&bytes[..bytes.len().min(40)]));
         }
     }
 
     #[test]
     fn a_value_that_servers_take_and_we_do_not_is_told_apart_from_garbage() {
-        assert_eq!(length(b"$536870912\r\n"), Err(TOO_LONG));
-        assert_ne!(length(b"$-2\r\n"), Err(TOO_LONG));
+        assert_eq!(whole(b"$536870912\r\n"), Err(Malformed::Beyond(Limit::Payload)));
+        assert!(matches!(whole(b"$-2\r\n"), Err(Malformed::Not(_))));
+    }
+
+    #[test]
+    fn a_reply_is_bounded_in_bytes_in_values_and_in_depth() {
+        let nested = |arrays: usize| [b"*1\r\n".repeat(arrays), b":7\r\n".to_vec()].concat();
+        assert_eq!(whole(&nested(MAX_DEPTH)), Ok(Some(4 * MAX_DEPTH + 4)));
+        assert_eq!(whole(&nested(MAX_DEPTH + 1)), Err(Malformed::Beyond(Limit::Depth)));
+        let announced = |lengths: &[usize]| {
+            let mut bytes = Vec::new();
+            lengths.iter().for_each(|&length| count(&mut bytes, b'*', length));
+            whole(&bytes)
+        };
+        assert_eq!(announced(&[MAX_ITEMS]), Ok(None));
+        assert_eq!(announced(&[MAX_ITEMS - 1, 1]), Ok(None));
+        assert_eq!(announced(&[MAX_ITEMS, 1]), Err(Malformed::Beyond(Limit::Items)));
+        let beyond = Err(Malformed::Beyond(Limit::Bytes(20)));
+        for (bytes, within) in [
+            (&b"*2\r\n+eight\r\n+eight\r\n"[..], Ok(Some(20))),
+            (b"*2\r\n+eight\r\n+eight.\r\n", beyond),
+            (b"$13\r\n", Ok(None)),
+            (b"$16\r\n", beyond),
+        ] {
+            assert_eq!(length(bytes, 20), within, "{}", bytes.escape_ascii());
+        }
+        assert!(
+            room_for(1) > MAX_BULK_BYTES && room_for(0) == MAX_TOLD_BYTES && room_for(usize::MAX) == MAX_REPLY_BYTES
+        );
     }
 
     #[test]

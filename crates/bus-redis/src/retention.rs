@@ -12,7 +12,7 @@ use crate::resp;
 use crate::stream::{Id, read_entries};
 
 /// The newest entries by which a publisher that comes learns the mean.
-const SAMPLE: &str = "8";
+const SAMPLE: usize = 8;
 
 /// The mean is that of about so many messages.
 const MEAN_OF: u64 = 1024;
@@ -51,9 +51,9 @@ impl Retention {
     /// Learns what messages the stream has by now, and whether it may be cut.
     pub fn begin(&mut self, link: &mut Link) -> Result<(), ServerError> {
         let mut lengths = Vec::new();
-        link.ask(&["XREVRANGE", &self.topic, "+", "-", "COUNT", SAMPLE], |items| {
-            read_entries(items, &mut |entry| lengths.push(entry.whole().len()))
-        })?;
+        let sample = SAMPLE.to_string();
+        let newest = ["XREVRANGE", self.topic.as_str(), "+", "-", "COUNT", sample.as_str()];
+        link.ask_for(SAMPLE, &newest, |items| read_entries(items, &mut |entry| lengths.push(entry.whole().len())))?;
         lengths.into_iter().for_each(|bytes| self.add(bytes));
         self.since = 0;
         let most = self.most_entries().unwrap_or(i64::MAX as u64).to_string();

@@ -15,6 +15,9 @@ use crate::resp::{self, Item, Items, Malformed, UNEXPECTED};
 /// The field that holds the message.
 pub(crate) const FIELD: &str = "m";
 
+/// How many messages the answer to [`ask_extent`] brings: the oldest entry and the newest one.
+pub(crate) const MESSAGES_OF_EXTENT: usize = 2;
+
 /// Removes a stream, and nothing else. Key: stream.
 const REMOVE: &str = "
 local kind = redis.call('TYPE', KEYS[1]).ok
@@ -189,7 +192,7 @@ pub(crate) fn read_entries(items: &mut Items<'_>, each: &mut dyn FnMut(Entry<'_>
 
 /// Where a stream begins and ends; none if it is not there.
 pub(crate) fn extent(link: &mut Link, key: &str) -> Result<Option<Extent>, ServerError> {
-    match link.ask(&["XINFO", "STREAM", key], read_extent) {
+    match link.ask_for(MESSAGES_OF_EXTENT, &["XINFO", "STREAM", key], read_extent) {
         Err(ServerError::Refused(line)) if line.contains("no such key") => Ok(None),
         known => known.map(Some),
     }
@@ -199,7 +202,7 @@ pub(crate) fn extent(link: &mut Link, key: &str) -> Result<Option<Extent>, Serve
 /// if there is no such entry.
 pub(crate) fn is_seen(link: &mut Link, key: &str, id: Id, before: &OriginTracker) -> Result<Option<bool>, ServerError> {
     let (id, mut is_seen) = (id.to_string(), None);
-    link.ask(&["XRANGE", key, &id, &id], |items| {
+    link.ask_for(1, &["XRANGE", key, &id, &id], |items| {
         read_entries(items, &mut |entry| {
             let origin = wire::decode(entry.bytes).and_then(|message| message.origin);
             is_seen = Some(origin.is_none_or(|origin| before.has_seen(origin)));

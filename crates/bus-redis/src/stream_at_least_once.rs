@@ -161,10 +161,11 @@ impl StreamAtLeastOnce {
         limit: usize,
         handler: &mut dyn FnMut(Pulled<'_>),
     ) -> Result<(), ServerError> {
-        self.consumer.ask(link, self.portion.limit(limit), &[])?;
+        let asked = self.portion.limit(limit);
+        self.consumer.ask(link, asked, &[])?;
         let (held, portion, foreign) = (&mut self.held, &mut self.portion, self.foreign);
         let mut outcome = Ok(());
-        link.answer(TIMEOUT, |items| {
+        link.answer_of(asked, TIMEOUT, |items| {
             read_reply(items, &mut |entry| {
                 let whole = entry.whole();
                 portion.came(whole.len());
@@ -278,7 +279,7 @@ impl Queue for StreamAtLeastOnce {
         let before = self.renewed.restarted();
         self.consumer.ask(link, 1, &["BLOCK", &timeout.as_millis().to_string()])?;
         let kept = &mut self.kept;
-        link.answer(timeout + TIMEOUT, |items| {
+        link.answer_of(1, timeout + TIMEOUT, |items| {
             read_reply(items, &mut |entry| *kept = Some((before, entry.id, entry.whole().into_owned())))
         })?;
         self.consumer.check(link)

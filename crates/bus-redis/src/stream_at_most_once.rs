@@ -58,10 +58,11 @@ impl Queue for StreamAtMostOnce {
             handler(Pulled::plain(message(&bytes, self.foreign)?, false));
             return Ok(());
         }
-        self.consumer.ask(link, self.portion.limit(limit), &["NOACK"])?;
+        let asked = self.portion.limit(limit);
+        self.consumer.ask(link, asked, &["NOACK"])?;
         let (mut ids, mut outcome) = (Vec::new(), Ok(()));
         let (portion, foreign) = (&mut self.portion, self.foreign);
-        link.answer(TIMEOUT, |items| {
+        link.answer_of(asked, TIMEOUT, |items| {
             read_reply(items, &mut |entry| {
                 let whole = entry.whole();
                 portion.came(whole.len());
@@ -87,7 +88,7 @@ impl Queue for StreamAtMostOnce {
         self.consumer.ask(link, 1, &["NOACK", "BLOCK", &timeout.as_millis().to_string()])?;
         let (mut ids, foreign) = (Vec::new(), self.foreign);
         let kept = &mut self.kept;
-        link.answer(timeout + TIMEOUT, |items| {
+        link.answer_of(1, timeout + TIMEOUT, |items| {
             read_reply(items, &mut |entry| {
                 let bytes = entry.whole().into_owned();
                 // Another's stays in the stream; that is told by the next call.

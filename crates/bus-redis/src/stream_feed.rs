@@ -34,7 +34,7 @@ use crate::link::Link;
 use crate::moment::Moment;
 use crate::resp::{self, Item, Items};
 use crate::server::Server;
-use crate::stream::{Entry, Extent, Id, ask_extent, ask_length, extent, is_seen, read_extent};
+use crate::stream::{Entry, Extent, Id, MESSAGES_OF_EXTENT, ask_extent, ask_length, extent, is_seen, read_extent};
 use crate::stream_progress::{Found, Progress};
 
 /// The most entries in one answer.
@@ -307,10 +307,15 @@ impl Feed {
         Ok(())
     }
 
+    /// How many messages the value that comes next brings.
+    fn messages(&self) -> usize {
+        if self.left == 0 { MESSAGES_OF_EXTENT } else { 1 }
+    }
+
     /// How many bytes the next entry of the answer has; none if it has not come.
     fn entry_length(&mut self) -> Result<Option<usize>, ServerError> {
         loop {
-            if let Some(length) = self.link.length()? {
+            if let Some(length) = self.link.length(self.messages())? {
                 return Ok(Some(length));
             }
             if !self.link.receive()? {
@@ -324,7 +329,7 @@ impl Feed {
         let has_more = match self.left {
             _ if self.progress.has_gap() => true,
             0 if self.ahead == Ahead::Nothing => self.link.entries()?.is_some(),
-            _ => self.link.length()?.is_some(),
+            _ => self.link.length(self.messages())?.is_some(),
         };
         if !has_more && !timeout.is_zero() {
             self.link.receive_within(timeout)?;

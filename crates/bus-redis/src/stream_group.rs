@@ -287,7 +287,7 @@ impl Consumer {
             Ok(false) => Err(ServerError::NoQueue("another one has its name by now".to_owned())),
             Err(ServerError::Refused(line)) if line.contains("no such key") => Err(ServerError::NoQueue(line)),
             // Nothing was taken out by that.
-            Err(e) if e.is_silence() => Err(ServerError::NotNow(e.to_string())),
+            Err(e) if e.is_silence() && e.may_pass() => Err(ServerError::NotNow(e.to_string())),
             Err(e) => Err(e),
         }
     }
@@ -319,7 +319,7 @@ impl Consumer {
         start: Id,
         each: &mut dyn FnMut(Entry<'_>, u32),
     ) -> Result<Id, ServerError> {
-        let (start, limit) = (start.to_string(), limit.to_string());
+        let (start, messages, limit) = (start.to_string(), limit, limit.to_string());
         let (most, keys) = match &self.dead {
             Some((most, dead)) => (most.get().to_string(), vec!["2", self.queue.as_str(), dead.as_str()]),
             None => ("0".to_owned(), vec!["1", self.queue.as_str()]),
@@ -327,7 +327,7 @@ impl Consumer {
         let takes_all = if self.takes_all { "1" } else { "0" };
         let words: [&str; 8] = [GROUP, &self.id, &self.silence, &start, &limit, takes_all, FIELD, &most];
         let script = ["EVAL", scripts().claim.as_str()];
-        link.ask(&[&script[..], keys.as_slice(), &words].concat(), |items| {
+        link.ask_for(messages, &[&script[..], keys.as_slice(), &words].concat(), |items| {
             items.array()?;
             let next = Id::read(items)?;
             let counts = (0..items.array()?).map(|_| items.integer()).collect::<Result<Vec<i64>, Malformed>>()?;

@@ -77,10 +77,10 @@ impl Subscriber for RedisSubscriber {
             handed_over += 1;
             handler(event);
         });
-        if drained.is_err() {
-            self.reconnect();
-        }
-        Ok(handed_over)
+        let Err(e) = drained else { return Ok(handed_over) };
+        self.reconnect();
+        // What does not pass by itself would come again and again, and nobody would know.
+        if e.may_pass() || handed_over > 0 { Ok(handed_over) } else { Err(self.server.receive_error(&e)) }
     }
 
     fn wait(&mut self, timeout_ns: u64) {
@@ -93,7 +93,8 @@ impl Subscriber for RedisSubscriber {
                 reconnect.wait(timeout);
                 false
             }
-            State::Connected(link) => sleep(link, timeout).is_err(),
+            // Any other error is still there for the next look.
+            State::Connected(link) => sleep(link, timeout).is_err_and(|e| e.may_pass()),
         };
         if lost {
             self.reconnect();
@@ -129,7 +130,7 @@ fn drain(
 ) -> Result<(), ServerError> {
     for _ in 0..limit {
         let length = loop {
-            if let Some(length) = link.length()? {
+            if let Some(length) = link.length(1)? {
                 break length;
             }
             if !link.receive()? {
@@ -146,7 +147,7 @@ fn drain(
 
 /// Sleeps until bytes come, unless a whole reply is here already.
 fn sleep(link: &mut Link, timeout: Duration) -> Result<(), ServerError> {
-    if link.length()?.is_none() && !timeout.is_zero() {
+    if link.length(1)?.is_none() && !timeout.is_zero() {
         link.receive_within(timeout)?;
     }
     Ok(())

@@ -1,12 +1,14 @@
 //! Python clients: an interpreter with the packages that people use, and processes that run a script in it.
 //!
-//! The packages are pinned and lie in a virtual environment of their own, which is made once and kept in the user's
-//! cache; nothing that is installed already is touched. `TICKPATH_PYTHON` names another interpreter, with the packages
-//! in it. Our own package is in no index: who measures it has installed it. A script is a file in the run's folder, and
-//! speaks as our own children do: `"ready"`, then `{"result": …}` or `{"error": …}`, a line each.
+//! The packages are pinned, each file of them by its hash, and lie in a virtual environment of their own, which is made
+//! once and kept in the user's cache; nothing that is installed already is touched. `TICKPATH_PYTHON` names another
+//! interpreter, with the packages in it. Our own package is in no index: who measures it has installed it. A script is a
+//! file in the run's folder, and speaks as our own children do: `"ready"`, then `{"result": …}` or `{"error": …}`, a line
+//! each.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
+use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -20,6 +22,12 @@ use crate::kept::{self, FolderError, Trouble, cache};
 
 /// The packages and their versions.
 const PACKAGES: [(&str, &str); 3] = [("redis", "8.1.0"), ("hiredis", "3.5.0"), ("uvloop", "0.23.0")];
+
+/// The same as pip reads them, with what they need, and with the hashes of all files that it may take.
+const REQUIREMENTS: &str = include_str!("python/requirements.txt");
+
+/// The file of an environment that has them.
+const REQUIREMENTS_FILE: &str = "requirements.txt";
 
 /// Their names.
 const NAMES: [&str; 3] = [PACKAGES[0].0, PACKAGES[1].0, PACKAGES[2].0];
@@ -138,6 +146,13 @@ pub enum PythonError {
         /// What pip says.
         what: String,
     },
+    /// The index has other files than those that are pinned.
+    #[error(
+        "the package index gives a file that has not the hash by which it is pinned, and nothing is installed; check which \
+         index PIP_INDEX_URL and pip's settings name, or name an interpreter that has {pins} with TICKPATH_PYTHON=PATH",
+        pins = pins()
+    )]
+    OtherFile,
     /// Making the environment took too long.
     #[error("the Python environment was not made within {0} s; check the network and the disk, and try again")]
     Slow(u32),
@@ -326,7 +341,7 @@ impl Facts {
     /// The name of its environment: another one for another interpreter or other packages.
     fn key(&self) -> String {
         let mut hasher = DefaultHasher::new();
-        (PACKAGES, &self.build, &self.executable).hash(&mut hasher);
+        (PACKAGES, REQUIREMENTS, &self.build, &self.executable).hash(&mut hasher);
         format!("python-{:016x}", hasher.finish())
     }
 }
@@ -355,11 +370,12 @@ fn make(base: &Facts, home: &Path) -> Result<(), PythonError> {
     let made = kept::unfinished(home)?;
     let venv = [OsStr::new("-m"), OsStr::new("venv"), made.path().as_os_str()];
     run(MAKE_SECONDS, &base.executable, &venv).map_err(|trouble| of_making(&trouble, MAKE_SECONDS))?;
+    let pinned = made.path().join(REQUIREMENTS_FILE);
+    fs::write(&pinned, REQUIREMENTS).map_err(|reason| FolderError { path: pinned.clone(), reason })?;
     let options = ["-I", "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--quiet"];
-    let limits = ["--only-binary=:all:", "--timeout=15", "--retries=3"];
-    let pinned = PACKAGES.map(|(package, version)| format!("{package}=={version}"));
+    let limits = ["--only-binary=:all:", "--timeout=15", "--retries=3", "--require-hashes", "--requirement"];
     let told = options.iter().chain(&limits).map(OsStr::new);
-    let fetch: Vec<&OsStr> = told.chain(pinned.iter().map(OsStr::new)).collect();
+    let fetch: Vec<&OsStr> = told.chain([pinned.as_os_str()]).collect();
     run(FETCH_SECONDS, &interpreter(made.path()), &fetch).map_err(|trouble| of_making(&trouble, FETCH_SECONDS))?;
     Ok(kept::finish(made, home)?)
 }
@@ -379,7 +395,8 @@ fn of_making(trouble: &Trouble, seconds: u32) -> PythonError {
     let what = trouble.last_words();
     match trouble {
         Trouble::Slow => PythonError::Slow(seconds),
-        // What pip says of an index that does not answer, and of one that is empty.
+        // What pip says of a file that is not the pinned one, of an index that does not answer, and of one that is empty.
+        Trouble::Said(text) if text.contains("DO NOT MATCH THE HASHES") => PythonError::OtherFile,
         Trouble::Said(text) if text.contains("(from versions: none)") => PythonError::NoIndex,
         Trouble::Said(text) if text.contains("No matching distribution") => PythonError::NoBuild { what },
         Trouble::Missing | Trouble::Said(_) => PythonError::Failed(what),
@@ -400,12 +417,65 @@ mod tests {
         for (said, remedy) in [
             ("ERROR: Could not find a version that satisfies redis (from versions: none)", "PIP_INDEX_URL"),
             ("(from versions: 1.0, 2.0)\nERROR: No matching distribution found for uvloop", "no build for this"),
+            (
+                "ERROR: THESE PACKAGES DO NOT MATCH THE HASHES FROM THE REQUIREMENTS FILE.\n    redis==1 from x",
+                "not the hash by which it is pinned",
+            ),
             ("ERROR: [Errno 28] No space left on device", "No space left on device"),
             ("", "without a word"),
         ] {
             let sentence = of_making(&Trouble::Said(said.to_owned()), 1).to_string();
             assert!(sentence.contains(remedy), "{said}: {sentence}");
             assert!(sentence.contains("TICKPATH_PYTHON"), "{said}: {sentence}");
+        }
+    }
+
+    #[test]
+    fn packages_are_fetched_by_their_hashes_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let (record, cache) = (folder.path().join("record"), folder.path().join("cache"));
+        fs::create_dir(&cache).unwrap();
+        // What makes an environment whose interpreter writes down what it is to do.
+        let pip = format!("#!/bin/sh\nprintf '%s\\n' \"$@\" > '{}'\n", record.display());
+        let venv = folder.path().join("venv");
+        let text = format!(
+            "#!/bin/sh\nmkdir -p \"$3/bin\"\ncat > \"$3/bin/python\" <<'END'\n{pip}END\nchmod 755 \"$3/bin/python\"\n"
+        );
+        write_program(&venv, &text);
+        let facts = Facts {
+            executable: venv,
+            version: OLDEST,
+            build: String::new(),
+            runtime: String::new(),
+            makes_environments: true,
+            versions: BTreeMap::new(),
+            lacking: BTreeMap::new(),
+        };
+        let home = cache.join("python");
+        make(&facts, &home).unwrap();
+        let told = fs::read_to_string(record).unwrap();
+        let words: Vec<&str> = told.lines().collect();
+        assert_eq!(words[..4], ["-I", "-m", "pip", "install"]);
+        assert!(words.contains(&"--require-hashes"), "{words:?}");
+        assert!(!words.iter().any(|word| word.contains("==")), "nothing but the file says what is wanted: {words:?}");
+        assert_eq!(words[words.len() - 2], "--requirement");
+        assert!(words[words.len() - 1].ends_with(REQUIREMENTS_FILE), "{words:?}");
+        assert_eq!(fs::read_to_string(home.join(REQUIREMENTS_FILE)).unwrap(), REQUIREMENTS);
+    }
+
+    #[test]
+    fn each_package_is_pinned_with_hashes() {
+        let lines = REQUIREMENTS.replace("\\\n", " ");
+        let pinned: Vec<&str> = lines.lines().filter(|line| !line.starts_with('#')).collect();
+        for line in &pinned {
+            let hashes: Vec<&str> =
+                line.split_whitespace().filter_map(|word| word.strip_prefix("--hash=sha256:")).collect();
+            let is_hash = |hash: &&str| hash.len() == 64 && hash.bytes().all(|digit| digit.is_ascii_hexdigit());
+            assert!(line.contains("==") && !hashes.is_empty() && hashes.iter().all(is_hash), "{line}");
+        }
+        for (package, version) in PACKAGES {
+            let pin = format!("{package}=={version} ");
+            assert!(pinned.iter().any(|line| line.starts_with(&pin)), "{pin}");
         }
     }
 
@@ -438,11 +508,15 @@ mod tests {
 
     /// An interpreter that sees the packages of this folder alone.
     fn stand_in(program: &Path, packages: &Path) -> PathBuf {
-        use std::os::unix::fs::PermissionsExt;
         let text = format!("#!/bin/sh\nPYTHONPATH='{}' exec python3 -S \"$@\"\n", packages.display());
-        std::fs::write(program, text).unwrap();
-        std::fs::set_permissions(program, std::fs::Permissions::from_mode(0o755)).unwrap();
+        write_program(program, &text);
         program.to_owned()
+    }
+
+    fn write_program(program: &Path, text: &str) {
+        use std::os::unix::fs::PermissionsExt;
+        fs::write(program, text).unwrap();
+        fs::set_permissions(program, fs::Permissions::from_mode(0o755)).unwrap();
     }
 
     fn put_package(packages: &Path, name: &str) {

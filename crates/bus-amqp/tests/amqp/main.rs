@@ -4,6 +4,7 @@ mod broker;
 mod carry;
 mod conformance;
 mod fallen;
+mod hostile;
 mod kills;
 mod losses;
 mod own;

@@ -7,6 +7,7 @@ mod conformance;
 mod durable;
 mod fates;
 mod given_back;
+mod hostile;
 mod jetstream;
 mod kills;
 mod login;

@@ -5,6 +5,7 @@ mod cluster;
 mod conformance;
 mod full;
 mod give_back;
+mod hostile;
 mod kills;
 mod not_ready;
 mod queue_losses;

@@ -1,0 +1,61 @@
+//! The first line of a server, looked at before the client library connects: the library takes in a line whole, however
+//! long it is.
+
+use std::io::{ErrorKind, Read};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::time::Duration;
+
+use tickpath_clock::Clock;
+
+use crate::connected::TIMEOUT;
+use crate::error::ServerError;
+use crate::server::Server;
+
+/// The longest first line that is taken in, in bytes: that of a cluster of 1,000 servers has a tenth of it.
+const MAX_GREETING_BYTES: usize = 1 << 20;
+
+/// Looks at one server after the other, until the first line of one has an end. An error says that a server sends a line
+/// without an end, or nothing; whatever else is wrong the client library finds.
+pub(crate) fn check(server: &Server) -> Result<(), ServerError> {
+    let (mut failed, mut is_open) = (None, false);
+    for (host, port) in server.addresses() {
+        match has_end(server, host, port) {
+            Ok(true) => return Ok(()),
+            Ok(false) => is_open = true,
+            Err(e) => failed = Some(e),
+        }
+    }
+    failed.filter(|_| !is_open).map_or(Ok(()), Err)
+}
+
+/// Whether the first line of this server has an end; false if there is no line.
+fn has_end(server: &Server, host: &str, port: u16) -> Result<bool, ServerError> {
+    let Ok(mut addresses) = (host, port).to_socket_addrs() else { return Ok(false) };
+    let connected = addresses.find_map(|address| TcpStream::connect_timeout(&address, TIMEOUT).ok());
+    let Some(mut stream) = connected else { return Ok(false) };
+    let clock = server.clock();
+    let begun = clock.ticks();
+    let (mut room, mut taken, mut last) = ([0; 4096], 0, 0);
+    while taken <= MAX_GREETING_BYTES {
+        let past = u64::try_from(clock.ns_between(begun, clock.ticks())).unwrap_or(0);
+        let left = TIMEOUT.saturating_sub(Duration::from_nanos(past));
+        if left.is_zero() || stream.set_read_timeout(Some(left)).is_err() {
+            return Err(ServerError::Timeout);
+        }
+        match stream.read(&mut room) {
+            Ok(bytes @ 1..) => {
+                let came = &room[..bytes];
+                if last == b'\r' && came[0] == b'\n' || came.windows(2).any(|pair| pair == b"\r\n") {
+                    return Ok(true);
+                }
+                (taken, last) = (taken + bytes, came[bytes - 1]);
+            }
+            Err(e) if e.kind() == ErrorKind::Interrupted => {}
+            Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+                return Err(ServerError::Timeout);
+            }
+            Ok(_) | Err(_) => return Ok(false),
+        }
+    }
+    Err(ServerError::Endless(MAX_GREETING_BYTES >> 20))
+}

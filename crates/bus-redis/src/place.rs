@@ -1,0 +1,86 @@
+//! Where a server is that another one names: a sentinel its master, a node of a cluster the one that has a slot.
+
+use crate::resp::{Items, Malformed, UNEXPECTED};
+use crate::server::Address;
+
+/// The longest name of a host, in bytes.
+const MAX_HOST_BYTES: usize = 255;
+
+/// Reads where a sentinel says that a master is; none if it knows no such one.
+pub(crate) fn read_master(items: &mut Items<'_>) -> Result<Option<Address>, Malformed> {
+    if items.array()? != 2 {
+        return Ok(None);
+    }
+    let (host, port) = (read_host(items.bulk()?)?, items.bulk()?);
+    let port = std::str::from_utf8(port).ok().and_then(|digits| digits.parse().ok()).ok_or(UNEXPECTED)?;
+    Ok(Some(Address::Tcp { host, port }))
+}
+
+/// Where a node is that is named by another one; without a host it is the host of that one, as we know it.
+pub(crate) fn of(asked: &Address, host: String, port: u16) -> Address {
+    match asked {
+        Address::Tcp { host: same, .. } if host.is_empty() => Address::Tcp { host: same.clone(), port },
+        Address::Unix(_) if host.is_empty() => asked.clone(),
+        _ => Address::Tcp { host, port },
+    }
+}
+
+/// Reads who has which slots: where the master is of this one, if anybody has it.
+pub(crate) fn read_node(items: &mut Items<'_>, slot: u16) -> Result<Option<(String, u16)>, Malformed> {
+    for _ in 0..items.array()? {
+        let parts = items.array()?.checked_sub(3).ok_or(UNEXPECTED)?;
+        let (first, last) = (items.integer()?, items.integer()?);
+        let words = items.array()?.checked_sub(2).ok_or(UNEXPECTED)?;
+        let host = read_host(items.bulk_or_null()?.unwrap_or_default())?;
+        let port = u16::try_from(items.integer()?).map_err(|_| UNEXPECTED)?;
+        if (first..=last).contains(&i64::from(slot)) {
+            return Ok(Some((host, port)));
+        }
+        // The master's name and more, and its replicas.
+        for _ in 0..words + parts {
+            items.skip()?;
+        }
+    }
+    Ok(None)
+}
+
+/// The name of a host that another server tells.
+fn read_host(bytes: &[u8]) -> Result<String, Malformed> {
+    if bytes.len() > MAX_HOST_BYTES { Err(UNEXPECTED) } else { Ok(String::from_utf8_lossy(bytes).into_owned()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_master_of_a_slot_is_read() {
+        let reply = b"*2\r\n\
+            *4\r\n:0\r\n:5460\r\n*4\r\n$1\r\na\r\n:1\r\n$2\r\nid\r\n*0\r\n*3\r\n$1\r\nr\r\n:9\r\n$2\r\nid\r\n\
+            *3\r\n:5461\r\n:5461\r\n*3\r\n$-1\r\n:2\r\n$2\r\nid\r\n";
+        let place = |slot| read_node(&mut Items::of(reply), slot).unwrap();
+        assert_eq!(place(0), Some(("a".to_owned(), 1)));
+        assert_eq!(place(5461), Some((String::new(), 2)));
+        assert_eq!(place(5462), None);
+        let at = |host: &str, port| Address::Tcp { host: host.to_owned(), port };
+        for (host, expected) in [("", at("h", 2)), ("a", at("a", 2))] {
+            assert_eq!(of(&at("h", 7), host.to_owned(), 2), expected);
+        }
+    }
+
+    #[test]
+    fn a_name_that_no_host_has_is_refused() {
+        for (bytes, is_taken) in [(255, true), (256, false)] {
+            let host = "h".repeat(bytes);
+            let master = format!("*2\r\n${bytes}\r\n{host}\r\n$4\r\n6379\r\n");
+            let node = format!("*1\r\n*3\r\n:0\r\n:9\r\n*2\r\n${bytes}\r\n{host}\r\n:6379\r\n");
+            let found = read_master(&mut Items::of(master.as_bytes()));
+            assert_eq!(
+                found,
+                if is_taken { Ok(Some(Address::Tcp { host: host.clone(), port: 6379 })) } else { Err(UNEXPECTED) }
+            );
+            let found = read_node(&mut Items::of(node.as_bytes()), 7);
+            assert_eq!(found, if is_taken { Ok(Some((host, 6379))) } else { Err(UNEXPECTED) });
+        }
+    }
+}
