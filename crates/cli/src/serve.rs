@@ -1,6 +1,13 @@
 //! `tickpath oms --config FILE`: an OMS as a server, until it is told to stop.
 
+use std::collections::BTreeMap;
+use std::fs::{self, DirBuilder};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::sync_channel;
+use std::sync::{Arc, Mutex};
+use std::time::SystemTime;
 
 use anyhow::Context;
 use sd_notify::NotifyState;
@@ -9,8 +16,10 @@ use signal_hook::consts::signal::SIGHUP;
 use signal_hook::flag;
 use tickpath_clock::{Clock, HostClock, sleep_ns};
 use tickpath_log::{Config as LogConfig, Place, Policy, Reader, Registration, Start, Writer};
-use tickpath_server::settings::{Settings, Shown};
-use tickpath_web::Serving;
+use tickpath_server::ServerConfig;
+use tickpath_server::settings::{Settings, Shown, Users};
+use tickpath_session::Role;
+use tickpath_web::{Endpoint, PageUser, Rights, Serving, TlsFiles, UserDirectory};
 
 use crate::copies::Topics;
 use crate::lines::Lines;
@@ -27,7 +36,7 @@ const TRY_NS: u64 = 10_000_000;
 pub fn run(settings: &Settings) -> anyhow::Result<Outcome> {
     let clock = HostClock::get()?;
     let (events, hear) = sync_channel(MOST_WAITING);
-    let (config, server) = (settings.config(), settings.server(events));
+    let (config, mut server) = (settings.config(), settings.server(events));
     let ticks = settings.ticks.as_deref().map(|topic| market(topic, &clock)).transpose()?;
     let stop = stop_on_signals().context("cannot listen for signals")?;
     flag::register(SIGHUP, server.reload.clone()).context("cannot listen for signals")?;
@@ -35,7 +44,7 @@ pub fn run(settings: &Settings) -> anyhow::Result<Outcome> {
     for doubt in settings.doubts() {
         lines.say("doubt", &[], &doubt);
     }
-    let shown = show(settings, &lines)?;
+    let shown = show(settings, &mut server, &lines)?;
     let copies = Topics::start(settings, &lines, &clock)?;
     let writer = lines.clone();
     let written = std::thread::Builder::new().name("oms-lines".into()).spawn(move || writer.write(&hear))?;
@@ -57,28 +66,131 @@ pub fn run(settings: &Settings) -> anyhow::Result<Outcome> {
     Ok(Outcome::Good)
 }
 
-/// Metrics and page, where the settings ask for them.
-fn show(settings: &Settings, lines: &Lines) -> anyhow::Result<Option<Serving>> {
-    let Shown { metrics, web, .. } = settings.shown;
+/// Starts the metrics and the page, where the settings ask for them.
+fn show(settings: &Settings, server: &mut ServerConfig, lines: &Lines) -> anyhow::Result<Option<Serving>> {
+    let Shown { metrics, web, hosts, .. } = &settings.shown;
     if metrics.is_none() && web.is_none() {
         return Ok(None);
     }
-    let unix = settings.listen.unix.as_ref().map(|path| format!("unix://{}", path.display()));
-    let oms = unix.or_else(|| settings.listen.tcp.map(|address| format!("tcp://{address}")));
+    if web.is_some() && server.unix.is_none() {
+        server.unix = own_socket(&settings.journal);
+    }
+    let heard = lines.clone();
     let serving = tickpath_web::serve(&tickpath_web::Config {
-        metrics,
-        web,
+        metrics: metrics.map(|address| endpoint(settings, address)),
+        web: web.map(|address| endpoint(settings, address)),
+        hosts: hosts.clone(),
         names: crate::top::names(settings, &settings.users),
         journal: Place::folder(&settings.journal),
-        oms: oms.unwrap_or_default(),
+        oms: oms_url(settings, server),
+        users: Arc::new(Directory::new(settings)),
+        notify: Arc::new(move |said: &str| heard.say("page", &[], said)),
         cpu: settings.core.other_cpu,
     })?;
-    let metrics = serving.metrics().map(|at| ("metrics", format!("http://{at}/metrics")));
-    let page = serving.web().map(|at| ("page", format!("http://{at}/")));
+    let metrics = serving.metrics_url().map(|url| ("metrics", url));
+    let page = serving.web_url().map(|url| ("page", url));
     for (what, place) in metrics.into_iter().chain(page) {
         lines.say(what, &[("place", json!(place))], &format!("{what} at {place}"));
     }
     Ok(Some(serving))
+}
+
+/// A port of the page or the metrics: TLS where others than this host can reach it, if the file has a certificate.
+fn endpoint(settings: &Settings, address: SocketAddr) -> Endpoint {
+    let tls = settings.listen.tls.as_ref().filter(|_| !address.ip().is_loopback());
+    let tls = tls.map(|tls| TlsFiles { certificate: tls.certificate.clone(), key: tls.key.clone() });
+    Endpoint { address, tls }
+}
+
+/// The URL by which the page's admins log in.
+fn oms_url(settings: &Settings, server: &ServerConfig) -> String {
+    if let Some(path) = &server.unix {
+        return format!("unix://{}", path.display());
+    }
+    let Some(tcp) = settings.listen.tcp else { return String::new() };
+    let ip = match tcp.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    let place = SocketAddr::new(ip, tcp.port());
+    match &settings.listen.tls {
+        Some(tls) => format!("tls://{place}?ca={}", tls.certificate.display()),
+        None => format!("tcp://{place}"),
+    }
+}
+
+/// Returns a socket for the page's own admins, in a folder beside the journal that only this user may enter. Without one
+/// they would log in over TLS, where this host need not trust the certificate's authority, nor be called by its names.
+/// None if there can be no such folder.
+fn own_socket(journal: &Path) -> Option<PathBuf> {
+    /// Bytes of a Unix socket's path, its end included.
+    const MOST_SOCKET_PATH: usize = 108;
+    let mut folder = journal.as_os_str().to_owned();
+    folder.push(".page");
+    let folder = PathBuf::from(folder);
+    let socket = folder.join("oms.sock");
+    if socket.as_os_str().len() >= MOST_SOCKET_PATH {
+        return None;
+    }
+    fs::create_dir_all(folder.parent()?).ok()?;
+    // One that an earlier start has left will do, if only this user may enter it.
+    let _ = DirBuilder::new().mode(0o700).create(&folder);
+    let found = fs::symlink_metadata(&folder).ok()?;
+    let is_ours = found.is_dir() && found.uid() == rustix::process::geteuid().as_raw() && found.mode() & 0o077 == 0;
+    is_ours.then_some(socket)
+}
+
+/// The users of the page: those of the OMS's file, read again when that has changed.
+struct Directory {
+    file: PathBuf,
+    known: Mutex<(Changed, Arc<Users>)>,
+}
+
+/// When a file was last written, and how long it is; none if it is not there.
+type Changed = Option<(SystemTime, u64)>;
+
+impl Directory {
+    fn new(settings: &Settings) -> Self {
+        let file = settings.users_file.clone();
+        // Whatever was written since the settings were read is read again at the first look.
+        Self { file, known: Mutex::new((None, Arc::new(settings.users.clone()))) }
+    }
+
+    /// The users of now; a file with a mistake changes nothing, and the OMS tells of it.
+    fn users(&self) -> Arc<Users> {
+        let mut known = self.known.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let found = fs::metadata(&self.file).ok();
+        let changed = found.and_then(|found| Some((found.modified().ok()?, found.len())));
+        if changed != known.0 {
+            known.0 = changed;
+            if let Ok(users) = Users::read(&self.file) {
+                known.1 = Arc::new(users);
+            }
+        }
+        known.1.clone()
+    }
+}
+
+impl UserDirectory for Directory {
+    fn find(&self, name: &str) -> Option<PageUser> {
+        let users = self.users();
+        let user = users.find(name).filter(|user| !user.disabled)?;
+        let rights = if user.role == Role::Admin {
+            Rights::all()
+        } else {
+            let accounts = user.accounts.clone();
+            Rights::of(user.sessions.clone(), move |account| accounts.iter().any(|them| them.matches(account)))
+        };
+        Some(PageUser { secret: user.secret.clone(), role: user.role, rights })
+    }
+
+    fn owners(&self) -> BTreeMap<u16, String> {
+        let users = self.users();
+        let theirs =
+            users.list.iter().flat_map(|user| user.sessions.iter().map(|session| (*session, user.name.clone())));
+        theirs.collect()
+    }
 }
 
 /// A reader of reference prices. The topic is made if nobody has: who publishes takes it up.

@@ -1,11 +1,9 @@
 //! Requests and their answers.
 //!
-//! What changes something must come from the page itself: its `Origin` is the `Host` that was asked, the host is an address
-//! or `localhost` (so that no name of somebody else's can be made to mean us), its cookie is one that no other site's
-//! request carries, and the token beside it is one that no other site can read.
+//! Everything but the page's own files and `/health` needs a login. What changes something must come from the page itself
+//! besides: its `Origin` is the `Host` that was asked, and that is a name of ours.
 
 use std::convert::Infallible;
-use std::net::IpAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,39 +11,39 @@ use std::time::Duration;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{
-    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, COOKIE, HOST, HeaderName, HeaderValue, ORIGIN,
-    REFERRER_POLICY, SET_COOKIE, X_CONTENT_TYPE_OPTIONS,
+    ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, HeaderValue, REFERRER_POLICY, RETRY_AFTER,
+    SET_COOKIE, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
 };
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper::{HeaderMap, Method, Request, Response, StatusCode};
+use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use serde::{Deserialize, Serialize};
 use tickpath_market::OrderId;
 use tickpath_orders::{CancelScope, KILL_ALL, KILL_SYMBOL, Kill, scope_named};
-use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
-use crate::admin::{Known, Word, is_same};
+use crate::admin::Command;
+use crate::guard::{self, Refused, refuse};
+use crate::logins::{Known, NewLogin};
 use crate::metrics;
+use crate::origin::Origin;
+use crate::rights::PageUser;
 use crate::shown::Shown;
+use crate::tls::{Certificate, Stream};
 use crate::view::{self, Names, View};
 
-/// Connections at once.
-const MOST_CONNECTIONS: usize = 64;
-/// Logons that are checked at once: each takes a thread, and the OMS some work.
-const MOST_LOGONS: usize = 2;
-/// How long somebody may take for a request, and keep a connection.
+/// Passwords that are looked at together: each takes a thread for some milliseconds. More wait for their turn.
+const MOST_CHECKS: usize = 2;
+/// Admins' logons that are going on together: each takes a thread, and the OMS some work.
+const MOST_LOGONS: usize = 8;
+/// How long a request may take to come, and a connection may last.
 const REQUEST: Duration = Duration::from_secs(5);
 const CONNECTION: Duration = Duration::from_secs(120);
 /// Bytes of a request's body.
 const MOST_BODY: usize = 4096;
-/// After the system refused a connection: until it may have some again.
-const PAUSE: Duration = Duration::from_millis(100);
 
-const TOKEN: HeaderName = HeaderName::from_static("x-tickpath-token");
-const COOKIE_NAME: &str = "tickpath";
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; \
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
@@ -53,126 +51,231 @@ const PAGE: &str = include_str!("page/index.html");
 const STYLE: &str = include_str!("page/page.css");
 const SCRIPT: &str = include_str!("page/page.js");
 
+static CHECKS: Semaphore = Semaphore::const_new(MOST_CHECKS);
 static LOGONS: Semaphore = Semaphore::const_new(MOST_LOGONS);
 
-type Answer = Response<Full<Bytes>>;
-type Refused = (StatusCode, String);
+/// One of the two ports.
+pub(crate) struct Port {
+    /// The page, and not the metrics alone.
+    pub is_page: bool,
+    /// The number that it listens on.
+    pub number: u16,
+    /// With it the port speaks TLS.
+    pub certificate: Option<Certificate>,
+}
 
-/// Answers whoever comes, until the runtime ends.
-pub(crate) async fn accept(listener: TcpListener, is_page: bool, shown: Arc<Shown>) {
-    let room = Arc::new(Semaphore::new(MOST_CONNECTIONS));
-    while let Ok(place) = room.clone().acquire_owned().await {
-        match listener.accept().await {
-            Ok((stream, _)) => {
-                let shown = shown.clone();
-                tokio::spawn(async move {
-                    converse(stream, is_page, shown).await;
-                    drop(place);
-                });
-            }
-            Err(_) => sleep(PAUSE).await,
-        }
+type Answer = Response<Full<Bytes>>;
+
+impl Port {
+    /// The port in a sentence.
+    pub fn title(&self) -> &'static str {
+        if self.is_page { "the page" } else { "the port of the metrics" }
+    }
+
+    fn scheme(&self) -> &'static str {
+        if self.certificate.is_some() { "https" } else { "http" }
+    }
+
+    /// Cookies go to every port of a host, so that each page has a name of its own for its own.
+    fn cookie_name(&self) -> String {
+        let prefix = if self.certificate.is_some() { "__Host-" } else { "" };
+        format!("{prefix}tickpath-{}", self.number)
+    }
+
+    /// A cookie that no script reads and no other site's request carries.
+    fn cookie(&self, value: &str) -> String {
+        let secure = if self.certificate.is_some() { "; Secure" } else { "" };
+        format!("{}={value}; HttpOnly; SameSite=Strict; Path=/{secure}", self.cookie_name())
     }
 }
 
-async fn converse(stream: TcpStream, is_page: bool, shown: Arc<Shown>) {
+/// Answers the requests of a connection.
+pub(crate) async fn converse(stream: Stream, origin: Origin, port: &Arc<Port>, shown: &Arc<Shown>) {
     let service = service_fn(|request| {
-        let shown = shown.clone();
-        async move { Ok::<_, Infallible>(answer(request, is_page, &shown).await) }
+        let (port, shown) = (port.clone(), shown.clone());
+        async move { Ok::<_, Infallible>(answer(request, origin, &port, &shown).await) }
     });
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(REQUEST).max_buf_size(16 << 10);
     let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
-    // Whoever breaks the connection does not want to hear of it.
+    // A peer that breaks the connection does not want to hear of it.
     if timeout(CONNECTION, connection.as_mut()).await.is_err() {
         connection.as_mut().graceful_shutdown();
         let _ = timeout(REQUEST, connection).await;
     }
 }
 
-async fn answer(request: Request<Incoming>, is_page: bool, shown: &Arc<Shown>) -> Answer {
-    let answered = match is_page {
-        true => page(request, shown).await,
-        false => alone(&request, shown),
+async fn answer(request: Request<Incoming>, origin: Origin, port: &Port, shown: &Arc<Shown>) -> Answer {
+    let path = request.uri().path().to_owned();
+    let answered = match guard::host(request.headers(), &shown.hosts, port.certificate.as_ref()) {
+        Ok(host) => answered(request, &host, origin, port, shown).await,
+        Err(refused) => Err(refused),
     };
     let mut answer = answered.unwrap_or_else(|(status, why)| {
         let mut answer = plain("text/plain; charset=utf-8", why + "\n");
         *answer.status_mut() = status;
         answer
     });
-    for (name, value) in [
-        (CACHE_CONTROL, "no-store"),
-        (CONTENT_SECURITY_POLICY, POLICY),
-        (REFERRER_POLICY, "no-referrer"),
-        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
-    ] {
+    let mut set = |name: HeaderName, value: &'static str| {
         answer.headers_mut().insert(name, HeaderValue::from_static(value));
+    };
+    set(CACHE_CONTROL, "no-store");
+    set(CONTENT_SECURITY_POLICY, POLICY);
+    set(REFERRER_POLICY, "no-referrer");
+    set(X_CONTENT_TYPE_OPTIONS, "nosniff");
+    match (answer.status(), path.as_str()) {
+        (StatusCode::UNAUTHORIZED, "/metrics") => {
+            let asked = HeaderValue::from_static("Basic realm=\"tickpath\", charset=\"UTF-8\"");
+            answer.headers_mut().insert(WWW_AUTHENTICATE, asked);
+        }
+        (StatusCode::METHOD_NOT_ALLOWED, path) => {
+            let allowed = if is_posted(path) { "POST" } else { "GET, HEAD" };
+            answer.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));
+        }
+        _ => {}
     }
     answer
 }
 
-/// The endpoint that has metrics alone.
-fn alone(request: &Request<Incoming>, shown: &Shown) -> Result<Answer, Refused> {
-    match (request.method(), request.uri().path()) {
-        (&Method::GET, "/metrics") => Ok(all_metrics(shown)),
-        _ => refuse(StatusCode::NOT_FOUND, "here is /metrics, and nothing else"),
-    }
-}
-
-async fn page(request: Request<Incoming>, shown: &Arc<Shown>) -> Result<Answer, Refused> {
-    let host = host(request.headers())?;
-    match (request.method(), request.uri().path()) {
-        (&Method::GET, "/") => Ok(plain("text/html; charset=utf-8", PAGE)),
-        (&Method::GET, "/page.css") => Ok(plain("text/css; charset=utf-8", STYLE)),
-        (&Method::GET, "/page.js") => Ok(plain("text/javascript; charset=utf-8", SCRIPT)),
-        (&Method::GET, "/metrics") => Ok(all_metrics(shown)),
-        (&Method::GET, "/frame") => Ok(frame(request.headers(), shown).await),
-        (&Method::POST, path @ ("/login" | "/logout" | "/kill" | "/cancel")) => {
-            is_from_here(request.headers(), &host)?;
-            match path {
-                "/login" => login(body(request).await?, shown).await,
-                "/logout" => Ok(logout(&allowed(request.headers(), shown)?.0, shown)),
-                _ => {
-                    let (cookie, _) = allowed(request.headers(), shown)?;
-                    let word = match path {
-                        "/kill" => kill(&body(request).await?, &shown.names),
-                        _ => cancel(&body(request).await?),
-                    };
-                    let word = word.map_err(|why| (StatusCode::BAD_REQUEST, why))?;
-                    shown.admins.say(&cookie, word).map_err(|why| (StatusCode::CONFLICT, why))?;
-                    Ok(plain("application/json", "{}"))
-                }
-            }
+async fn answered(
+    request: Request<Incoming>,
+    host: &str,
+    origin: Origin,
+    port: &Port,
+    shown: &Arc<Shown>,
+) -> Result<Answer, Refused> {
+    let path = request.uri().path().to_owned();
+    // The answer to HEAD is that to GET; its body stays here.
+    let is_get = matches!(request.method(), &Method::GET | &Method::HEAD);
+    match (path.as_str(), port.is_page) {
+        ("/health", _) if is_get => health(shown),
+        ("/metrics", _) if is_get => all_metrics(guard::credentials(request.headers()), origin, shown).await,
+        ("/", true) if is_get => Ok(plain("text/html; charset=utf-8", PAGE)),
+        ("/page.css", true) if is_get => Ok(plain("text/css; charset=utf-8", STYLE)),
+        ("/page.js", true) if is_get => Ok(plain("text/javascript; charset=utf-8", SCRIPT)),
+        ("/frame", true) if is_get => {
+            let (_, known) = guard::login(request.headers(), &port.cookie_name(), shown)?;
+            Ok(frame(known, shown).await)
         }
-        (_, "/" | "/page.css" | "/page.js" | "/metrics" | "/frame" | "/login" | "/logout" | "/kill" | "/cancel") => {
+        (path, true) if is_posted(path) && *request.method() == Method::POST => {
+            guard::is_from_here(request.headers(), host, port.scheme())?;
+            posted(request, origin, port, shown).await
+        }
+        ("/health" | "/metrics", _) | ("/" | "/page.css" | "/page.js" | "/frame", true) => {
             refuse(StatusCode::METHOD_NOT_ALLOWED, "not with this method")
         }
-        _ => refuse(StatusCode::NOT_FOUND, "there is nothing here; the page is at /"),
+        (path, true) if is_posted(path) => refuse(StatusCode::METHOD_NOT_ALLOWED, "not with this method"),
+        (_, true) => refuse(StatusCode::NOT_FOUND, "there is nothing here; the page is at /"),
+        (_, false) => refuse(StatusCode::NOT_FOUND, "here are /metrics and /health, and nothing else"),
     }
 }
 
-fn all_metrics(shown: &Shown) -> Answer {
-    plain(metrics::MEDIA_TYPE, metrics::render(shown.reading().as_ref()))
+/// The paths that change something.
+fn is_posted(path: &str) -> bool {
+    matches!(path, "/login" | "/logout" | "/kill" | "/cancel")
 }
 
-/// The last frame, and who asks, if it is an admin.
-async fn frame(headers: &HeaderMap, shown: &Shown) -> Answer {
+async fn posted(
+    request: Request<Incoming>,
+    origin: Origin,
+    port: &Port,
+    shown: &Arc<Shown>,
+) -> Result<Answer, Refused> {
+    let path = request.uri().path().to_owned();
+    if path == "/login" {
+        return login(body(request).await?, origin, port, shown).await;
+    }
+    let (brought, _) = guard::login(request.headers(), &port.cookie_name(), shown)?;
+    let command = match path.as_str() {
+        "/logout" => {
+            shown.logins.logout(&brought.cookie, &brought.token);
+            return Ok(with_cookie("{}".to_owned(), &(port.cookie("") + "; Max-Age=0")));
+        }
+        "/kill" => kill(&body(request).await?, &shown.names),
+        _ => cancel(&body(request).await?),
+    };
+    let command = command.map_err(|why| (StatusCode::BAD_REQUEST, why))?;
+    let sent = shown.logins.command(&brought.cookie, &brought.token, command);
+    sent.map_err(|why| (StatusCode::CONFLICT, why))?;
+    Ok(plain("application/json", "{}"))
+}
+
+/// Whether the OMS runs, for who restarts it: the one answer without a login, and it says nothing else.
+fn health(shown: &Shown) -> Result<Answer, Refused> {
+    match shown.reading().is_some_and(|reading| reading.pid.is_some()) {
+        true => Ok(plain("text/plain; charset=utf-8", "ok\n")),
+        false => refuse(StatusCode::SERVICE_UNAVAILABLE, "the OMS does not run"),
+    }
+}
+
+/// The metrics, for any user of the OMS by basic authentication.
+async fn all_metrics(
+    credentials: Option<(String, String)>,
+    origin: Origin,
+    shown: &Arc<Shown>,
+) -> Result<Answer, Refused> {
+    let Some((user, password)) = credentials else {
+        return refuse(StatusCode::UNAUTHORIZED, "log in as a user of the OMS, by basic authentication");
+    };
+    match check(user, password, origin, shown).await {
+        Ok(_) => Ok(plain(metrics::MEDIA_TYPE, metrics::render(shown.reading().as_ref()))),
+        Err(Unproved::Wrong) => refuse(StatusCode::UNAUTHORIZED, WRONG),
+        Err(Unproved::Wait(seconds)) => Ok(too_many(seconds)),
+        Err(Unproved::Busy) => refuse(StatusCode::SERVICE_UNAVAILABLE, BUSY),
+    }
+}
+
+const WRONG: &str = "the user or the password is wrong";
+const BUSY: &str = "too many passwords are being looked at; try again";
+
+/// Why a password was not taken.
+enum Unproved {
+    Wrong,
+    /// Too many wrong ones came from the origin: it may try again after so many seconds.
+    Wait(i64),
+    Busy,
+}
+
+/// Looks at a password. Each origin has some tries; more of them wait, and those of other origins do not.
+async fn check(user: String, password: String, origin: Origin, shown: &Arc<Shown>) -> Result<PageUser, Unproved> {
+    shown.begin_try(origin).map_err(|many| Unproved::Wait(many.wait_s))?;
+    let Ok(Ok(_turn)) = timeout(REQUEST, CHECKS.acquire()).await else {
+        shown.right_try(origin);
+        return Err(Unproved::Busy);
+    };
+    let with = shown.clone();
+    let found = tokio::task::spawn_blocking(move || with.logins.check(&user, &password)).await;
+    let found = found.ok().flatten().ok_or(Unproved::Wrong)?;
+    shown.right_try(origin);
+    Ok(found)
+}
+
+fn too_many(seconds: i64) -> Answer {
+    let why = format!("too many wrong passwords came from where you are; try again in {seconds} s\n");
+    let mut answer = plain("text/plain; charset=utf-8", why);
+    *answer.status_mut() = StatusCode::TOO_MANY_REQUESTS;
+    answer.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
+    answer
+}
+
+/// The last frame that a user may see, and who it is.
+async fn frame(known: Known, shown: &Shown) -> Answer {
     #[derive(Serialize)]
     struct Frame<'a> {
         #[serde(flatten)]
         view: &'a View,
+        user: &'a str,
         admin: Option<Admin>,
     }
     #[derive(Serialize)]
     struct Admin {
-        user: String,
-        token: String,
         denied: String,
     }
-    let known = cookie(headers).and_then(|cookie| shown.admins.find(&cookie));
-    let admin = known.map(|Known { user, token, denied }| Admin { user, token, denied });
-    let view = shown.frame().await;
-    let text = serde_json::to_string(&Frame { view: &view, admin });
+    let Known { user, rights, denied } = known;
+    let viewer = if denied.is_some() { "" } else { user.as_str() };
+    let view = shown.frame(viewer, &rights).await;
+    let admin = denied.map(|denied| Admin { denied });
+    let text = serde_json::to_string(&Frame { view: &view, user: &user, admin });
     plain("application/json", text.unwrap_or_default())
 }
 
@@ -183,23 +286,35 @@ struct LoginBody {
     password: String,
 }
 
-async fn login(body: LoginBody, shown: &Arc<Shown>) -> Result<Answer, Refused> {
-    let Ok(_place) = LOGONS.try_acquire() else {
-        return refuse(StatusCode::TOO_MANY_REQUESTS, "others are logging in; try again");
+/// Logs in. The token is in the answer's body and nowhere else: what only has the cookie cannot come by it.
+async fn login(body: LoginBody, origin: Origin, port: &Port, shown: &Arc<Shown>) -> Result<Answer, Refused> {
+    #[derive(Serialize)]
+    struct LoggedIn {
+        user: String,
+        token: String,
+        admin: bool,
+    }
+    let LoginBody { user, password } = body;
+    let found = match check(user.clone(), password.clone(), origin, shown).await {
+        Ok(found) => found,
+        Err(Unproved::Wrong) => return refuse(StatusCode::FORBIDDEN, WRONG),
+        Err(Unproved::Wait(seconds)) => return Ok(too_many(seconds)),
+        Err(Unproved::Busy) => return refuse(StatusCode::SERVICE_UNAVAILABLE, BUSY),
     };
-    let shown = shown.clone();
-    let logged_in = tokio::task::spawn_blocking(move || shown.admins.login(&body.user, &body.password)).await;
-    let cookie = logged_in.unwrap_or_else(|e| Err(e.to_string())).map_err(|why| (StatusCode::FORBIDDEN, why))?;
-    Ok(with_cookie(&format!("{COOKIE_NAME}={cookie}; HttpOnly; SameSite=Strict; Path=/")))
+    // Only right passwords come so far.
+    let Ok(Ok(_turn)) = timeout(REQUEST, LOGONS.acquire()).await else {
+        return refuse(StatusCode::SERVICE_UNAVAILABLE, BUSY);
+    };
+    let (with, name) = (shown.clone(), user.clone());
+    let begun = tokio::task::spawn_blocking(move || with.logins.begin(&name, &password, found)).await;
+    let begun = begun.unwrap_or_else(|e| Err(e.to_string())).map_err(|why| (StatusCode::FORBIDDEN, why))?;
+    let NewLogin { cookie, token, is_admin } = begun;
+    let text = serde_json::to_string(&LoggedIn { user, token, admin: is_admin });
+    Ok(with_cookie(text.unwrap_or_default(), &port.cookie(&cookie)))
 }
 
-fn logout(cookie: &str, shown: &Shown) -> Answer {
-    shown.admins.logout(cookie);
-    with_cookie(&format!("{COOKIE_NAME}=; HttpOnly; SameSite=Strict; Path=/; Max-Age=0"))
-}
-
-fn with_cookie(cookie: &str) -> Answer {
-    let mut answer = plain("application/json", "{}");
+fn with_cookie(text: String, cookie: &str) -> Answer {
+    let mut answer = plain("application/json", text);
     if let Ok(value) = HeaderValue::from_str(cookie) {
         answer.headers_mut().insert(SET_COOKIE, value);
     }
@@ -223,20 +338,20 @@ struct CancelBody {
     order: String,
 }
 
-fn kill(body: &KillBody, names: &Names) -> Result<Word, String> {
+fn kill(body: &KillBody, names: &Names) -> Result<Command, String> {
     let (scope, target) = scope(body, names)?;
     Ok(match (body.on, body.cancel) {
-        (false, true) => Word::CancelScope(CancelScope { scope, target, ..CancelScope::default() }),
-        (on, cancel) => Word::Kill(Kill { scope, on: on.into(), cancel: cancel.into(), target, ..Kill::default() }),
+        (false, true) => Command::CancelScope(CancelScope { scope, target, ..CancelScope::default() }),
+        (on, cancel) => Command::Kill(Kill { scope, on: on.into(), cancel: cancel.into(), target, ..Kill::default() }),
     })
 }
 
-fn cancel(body: &CancelBody) -> Result<Word, String> {
+fn cancel(body: &CancelBody) -> Result<Command, String> {
     let parts = body.order.split_once('.').and_then(|(epoch, rest)| Some((epoch.parse().ok()?, rest.parse().ok()?)));
     let id = parts.map(|(epoch, sequence)| OrderId::new(epoch, sequence));
     // Numbers that do not fit would name another order.
     let is_same = |id: &OrderId| view::id(*id) == body.order && id.0 != 0;
-    id.filter(is_same).map(Word::Cancel).ok_or_else(|| format!("'{}' is no order's id", body.order))
+    id.filter(is_same).map(Command::Cancel).ok_or_else(|| format!("'{}' is no order's id", body.order))
 }
 
 fn scope(body: &KillBody, names: &Names) -> Result<(u8, u32), String> {
@@ -256,52 +371,6 @@ fn scope(body: &KillBody, names: &Names) -> Result<(u8, u32), String> {
     }
 }
 
-/// The host that was asked: an address or `localhost`. A name could be another site's that was made to point here.
-fn host(headers: &HeaderMap) -> Result<String, Refused> {
-    let text = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
-    let bare = match text.strip_prefix('[') {
-        Some(rest) => rest.split(']').next().unwrap_or_default(),
-        None => text.split(':').next().unwrap_or_default(),
-    };
-    if bare == "localhost" || bare.parse::<IpAddr>().is_ok() {
-        return Ok(text.to_owned());
-    }
-    refuse(
-        StatusCode::MISDIRECTED_REQUEST,
-        "ask for this page by its address, or as localhost; other names are refused",
-    )
-}
-
-/// A request of the page itself, with JSON: no form of another site's can send that.
-fn is_from_here(headers: &HeaderMap, host: &str) -> Result<(), Refused> {
-    let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
-    let is_ours = text(ORIGIN) == Some(&format!("http://{host}"))
-        && text(HeaderName::from_static("sec-fetch-site")).is_none_or(|site| site == "same-origin");
-    if !is_ours {
-        return refuse(StatusCode::FORBIDDEN, "only the page itself may ask for this");
-    }
-    match text(CONTENT_TYPE) {
-        Some("application/json") => Ok(()),
-        _ => refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, "send JSON"),
-    }
-}
-
-/// The cookie of who is logged in and has brought its token.
-fn allowed(headers: &HeaderMap, shown: &Shown) -> Result<(String, Known), Refused> {
-    let given = headers.get(TOKEN).and_then(|token| token.to_str().ok()).unwrap_or_default();
-    let found = cookie(headers).and_then(|cookie| shown.admins.find(&cookie).map(|known| (cookie, known)));
-    match found {
-        Some((cookie, known)) if is_same(&known.token, given) => Ok((cookie, known)),
-        _ => refuse(StatusCode::UNAUTHORIZED, "log in first"),
-    }
-}
-
-fn cookie(headers: &HeaderMap) -> Option<String> {
-    let all = headers.get_all(COOKIE).iter().filter_map(|cookies| cookies.to_str().ok());
-    let mut pairs = all.flat_map(|cookies| cookies.split(';')).filter_map(|pair| pair.trim().split_once('='));
-    pairs.find(|(name, _)| *name == COOKIE_NAME).map(|(_, value)| value.to_owned())
-}
-
 /// A body of JSON, small and soon.
 async fn body<T: for<'a> Deserialize<'a>>(request: Request<Incoming>) -> Result<T, Refused> {
     let body = timeout(REQUEST, Limited::new(request.into_body(), MOST_BODY).collect()).await;
@@ -315,8 +384,4 @@ fn plain(media: &'static str, text: impl Into<Bytes>) -> Answer {
     let mut answer = Response::new(Full::new(text.into()));
     answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media));
     answer
-}
-
-fn refuse<T>(status: StatusCode, why: &str) -> Result<T, Refused> {
-    Err((status, why.to_owned()))
 }

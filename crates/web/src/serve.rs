@@ -1,8 +1,8 @@
 //! The endpoints of an OMS: metrics, and the page, on threads of their own.
 //!
 //! ```text
-//!   oms-frames   reads the counters, follows the journal; while somebody looks it makes a frame twice a second
-//!   oms-web      answers requests from the last frame; a login has a thread of its own that is its session
+//!   oms-frames   reads the counters, follows the journal; while users look it makes a frame for each, twice a second
+//!   oms-web      answers requests from the last frames; an admin's login has a thread of its own that is its session
 //! ```
 
 use std::io;
@@ -16,10 +16,13 @@ use tickpath_log::{OpenError, Place};
 use tickpath_meter::Meters;
 use tokio::sync::Notify;
 
-use crate::admin::Admins;
+use crate::accept::accept;
 use crate::follow::Follower;
-use crate::http;
-use crate::shown::{LOOK_NS, Shown};
+use crate::http::Port;
+use crate::logins::Logins;
+use crate::rights::UserDirectory;
+use crate::shown::{LOOK_NS, NotifyOperator, Shown};
+use crate::tls::{Certificate, TlsFiles};
 use crate::view::{FRAME_NS, Names, Recent, View};
 
 /// Inputs that are taken between two looks whether a frame is due.
@@ -27,21 +30,36 @@ const INPUTS: usize = 4096;
 /// Looks until a journal that cannot be followed is tried again: five seconds.
 const TRY_AGAIN: u32 = 250;
 
-/// What is shown, and where.
-#[derive(Debug, Clone)]
+/// What is shown, where, and to whom.
+#[derive(Clone)]
 pub struct Config {
-    /// The address of the metrics alone.
-    pub metrics: Option<SocketAddr>,
-    /// The address of the page; the metrics are there, too.
-    pub web: Option<SocketAddr>,
+    /// The port of the metrics alone.
+    pub metrics: Option<Endpoint>,
+    /// The port of the page; the metrics are there, too.
+    pub web: Option<Endpoint>,
+    /// Names by which the ports may be asked, beside addresses, `localhost` and the names of a certificate.
+    pub hosts: Vec<String>,
     /// What things are called.
     pub names: Names,
     /// The journal of the OMS.
     pub journal: Place,
-    /// Where the OMS hears logons, as a URL of a client: the page's admins log in there.
+    /// Where the OMS takes logons, as a URL of a client: the page's admins get their sessions there.
     pub oms: String,
+    /// The users of the OMS.
+    pub users: Arc<dyn UserDirectory>,
+    /// Receives what an operator should know, a sentence each.
+    pub notify: NotifyOperator,
     /// The processor of the threads; any if it is none.
     pub cpu: Option<usize>,
+}
+
+/// A port.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Endpoint {
+    /// Its address.
+    pub address: SocketAddr,
+    /// With it the port speaks TLS.
+    pub tls: Option<TlsFiles>,
 }
 
 /// Why nothing is shown.
@@ -55,6 +73,12 @@ pub enum ServeError {
         /// What the system said.
         reason: io::Error,
     },
+    /// There is no TLS with the files.
+    #[error("{0}")]
+    Tls(String),
+    /// The system gives no random bytes.
+    #[error("the system gives no random bytes: {0}")]
+    Random(#[from] getrandom::Error),
     /// The host has no clock to measure by.
     #[error(transparent)]
     Clock(#[from] CalibrationError),
@@ -68,10 +92,17 @@ pub enum ServeError {
 
 /// The endpoints, until dropped.
 pub struct Serving {
-    metrics: Option<SocketAddr>,
-    web: Option<SocketAddr>,
+    metrics: Option<Bound>,
+    web: Option<Bound>,
     stop: Arc<Stop>,
     threads: Vec<JoinHandle<()>>,
+}
+
+/// A port that listens.
+#[derive(Debug, Clone, Copy)]
+struct Bound {
+    address: SocketAddr,
+    is_secure: bool,
 }
 
 #[derive(Default)]
@@ -82,33 +113,43 @@ struct Stop {
 
 /// Listens, and answers from now on.
 pub fn serve(config: &Config) -> Result<Serving, ServeError> {
-    let listen = |address: Option<SocketAddr>| address.map(listen).transpose();
-    let (metrics, web) = (listen(config.metrics)?, listen(config.web)?);
-    let address = |listener: &Option<TcpListener>| listener.as_ref().and_then(|listener| listener.local_addr().ok());
-    let meters = Meters::of(&config.names.oms)?;
-    let shown = Shown::new(config.names.clone(), Admins::new(&config.oms), meters, HostClock::get()?);
-    let shown = Arc::new(shown);
+    let listen = |endpoint: &Option<Endpoint>, is_page| endpoint.as_ref().map(|it| listen(it, is_page)).transpose();
+    let (metrics, web) = (listen(&config.metrics, false)?, listen(&config.web, true)?);
+    let bound = |listening: &Option<Listening>| listening.as_ref().map(|listening| listening.bound);
+    let (clock, meters) = (HostClock::get()?, Meters::of(&config.names.oms)?);
+    let logins = Logins::new(&config.oms, config.users.clone(), clock)?;
+    let (names, hosts, notify) = (config.names.clone(), config.hosts.clone(), config.notify.clone());
+    let shown = Arc::new(Shown::new(names, hosts, logins, notify, meters, clock));
     let stop = Arc::new(Stop::default());
-    let mut serving =
-        Serving { metrics: address(&metrics), web: address(&web), stop: stop.clone(), threads: Vec::new() };
+    let mut serving = Serving { metrics: bound(&metrics), web: bound(&web), stop: stop.clone(), threads: Vec::new() };
     if web.is_some() {
         let (meters, journal, shown, stop) =
             (Meters::of(&config.names.oms)?, config.journal.clone(), shown.clone(), stop.clone());
         serving.start("oms-frames", config.cpu, move || make_frames(meters, &journal, &shown, &stop))?;
     }
-    serving.start("oms-web", config.cpu, move || answer(metrics, web, &shown, &stop))?;
+    serving.start("oms-web", config.cpu, move || answer([metrics, web], &shown, &stop))?;
     Ok(serving)
 }
 
 impl Serving {
     /// The address of the metrics alone.
     pub fn metrics(&self) -> Option<SocketAddr> {
-        self.metrics
+        self.metrics.map(|bound| bound.address)
     }
 
     /// The address of the page.
     pub fn web(&self) -> Option<SocketAddr> {
-        self.web
+        self.web.map(|bound| bound.address)
+    }
+
+    /// The URL of the metrics alone.
+    pub fn metrics_url(&self) -> Option<String> {
+        self.metrics.map(|bound| format!("{}://{}/metrics", bound.scheme(), bound.address))
+    }
+
+    /// The URL of the page.
+    pub fn web_url(&self) -> Option<String> {
+        self.web.map(|bound| format!("{}://{}/", bound.scheme(), bound.address))
     }
 
     fn start(
@@ -138,17 +179,35 @@ impl Drop for Serving {
     }
 }
 
-fn listen(address: SocketAddr) -> Result<TcpListener, ServeError> {
-    let listener = TcpListener::bind(address).and_then(|listener| {
+impl Bound {
+    fn scheme(self) -> &'static str {
+        if self.is_secure { "https" } else { "http" }
+    }
+}
+
+/// A port that listens, and what answers there.
+struct Listening {
+    bound: Bound,
+    listener: TcpListener,
+    port: Port,
+}
+
+fn listen(endpoint: &Endpoint, is_page: bool) -> Result<Listening, ServeError> {
+    let address = endpoint.address;
+    let certificate = endpoint.tls.as_ref().map(Certificate::read).transpose().map_err(ServeError::Tls)?;
+    let bound = TcpListener::bind(address).and_then(|listener| {
         listener.set_nonblocking(true)?;
-        Ok(listener)
+        let address = listener.local_addr()?;
+        Ok((listener, address))
     });
-    listener.map_err(|reason| ServeError::Listen { address, reason })
+    let (listener, address) = bound.map_err(|reason| ServeError::Listen { address, reason })?;
+    let bound = Bound { address, is_secure: certificate.is_some() };
+    Ok(Listening { bound, listener, port: Port { is_page, number: address.port(), certificate } })
 }
 
 fn make_frames(mut meters: Meters, journal: &Place, shown: &Shown, stop: &Stop) {
     let (mut recent, mut follower, mut why) = (Recent::default(), None, String::new());
-    let (mut looks, mut tries) = (0_u32, 0_u32);
+    let (mut looks, mut tries, mut names) = (0_u32, 0_u32, shown.names.clone());
     let every = (FRAME_NS / LOOK_NS) as u32;
     while !stop.is_set.load(Ordering::Acquire) {
         let taken = match follower.as_mut().map(|follower: &mut Follower| follower.step(INPUTS)) {
@@ -176,12 +235,17 @@ fn make_frames(mut meters: Meters, journal: &Place, shown: &Shown, stop: &Stop) 
         {
             recent.take(reading);
         }
-        if shown.is_due() {
-            let mut view = View::of(&shown.names, &recent, follower.as_ref());
+        let due = shown.due();
+        if !due.is_empty() {
+            // Users come and go while the OMS runs.
+            names.users = shown.logins.owners();
+        }
+        for (user, rights) in due {
+            let mut view = View::seen_by(&rights, &names, &recent, follower.as_ref());
             if !why.is_empty() {
                 view.alarms.push(format!("the journal cannot be followed: {why}"));
             }
-            shown.show(view);
+            shown.show(&user, view);
         }
         // While there is a backlog frames come later, and the backlog is worked off sooner.
         if taken < INPUTS {
@@ -191,12 +255,12 @@ fn make_frames(mut meters: Meters, journal: &Place, shown: &Shown, stop: &Stop) 
     }
 }
 
-fn answer(metrics: Option<TcpListener>, web: Option<TcpListener>, shown: &Arc<Shown>, stop: &Stop) {
+fn answer(ports: [Option<Listening>; 2], shown: &Arc<Shown>, stop: &Stop) {
     let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build() else { return };
     runtime.block_on(async {
-        for (listener, is_page) in [(metrics, false), (web, true)] {
-            if let Some(Ok(listener)) = listener.map(tokio::net::TcpListener::from_std) {
-                tokio::spawn(http::accept(listener, is_page, shown.clone()));
+        for Listening { listener, port, .. } in ports.into_iter().flatten() {
+            if let Ok(listener) = tokio::net::TcpListener::from_std(listener) {
+                tokio::spawn(accept(listener, Arc::new(port), shown.clone()));
             }
         }
         stop.told.notified().await;

@@ -4,12 +4,14 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 
 use serde::Serialize;
-use tickpath_market::{OrderId, Price};
+use tickpath_market::{AccountId, OrderId, Price};
 use tickpath_meter::{HOPS, Hop, Reading};
-use tickpath_orders::{Core, KILL_ALL, KILL_DISK, KILL_SYMBOL, OrderView, scope_name};
+use tickpath_orders::{Core, KILL_ACCOUNT, KILL_ALL, KILL_DISK, KILL_SESSION, KILL_SYMBOL, OrderView, scope_name};
 
 use crate::follow::Follower;
 use crate::metrics::{denial, word};
+use crate::rights::Rights;
+use crate::when;
 
 /// Open orders that are shown, the newest; the others are counted.
 pub const MOST_ORDERS: usize = 500;
@@ -113,6 +115,7 @@ pub struct OrderRow {
     pub leaves: String,
     pub price: String,
     pub status: String,
+    pub when: String,
 }
 
 /// A position, as it is read.
@@ -201,6 +204,12 @@ impl HopRow {
 impl View {
     /// A frame of what the counters say now, and of what the journal says; either may be missing.
     pub fn of(names: &Names, recent: &Recent, follower: Option<&Follower>) -> Self {
+        Self::seen_by(&Rights::all(), names, recent, follower)
+    }
+
+    /// The same as a user with these rights sees it: orders and positions of its accounts, its own sessions, and of what
+    /// has no account (counts, latency, lines) everything.
+    pub fn seen_by(rights: &Rights, names: &Names, recent: &Recent, follower: Option<&Follower>) -> Self {
         let reading = recent.readings.back();
         let pid = reading.and_then(|reading| reading.pid);
         let (hops, hops_of) = recent.hops();
@@ -232,18 +241,18 @@ impl View {
             view.alarms.push(format!("no OMS named '{}' counts on this host", names.oms));
         }
         if let Some(follower) = follower {
-            view.add_journal(names, follower);
+            view.add_journal(rights, names, follower);
         }
         view
     }
 
-    fn add_journal(&mut self, names: &Names, follower: &Follower) {
+    fn add_journal(&mut self, rights: &Rights, names: &Names, follower: &Follower) {
         let core = follower.core();
         self.record = follower.sequence();
         let (mut by_session, mut by_venue): (BTreeMap<u16, u64>, BTreeMap<u16, u64>) = Default::default();
         // The newest, however many are open.
         let (mut newest, mut open) = (BinaryHeap::with_capacity(MOST_ORDERS + 1), 0);
-        for order in core.live() {
+        for order in core.live().filter(|order| rights.sees(order.account)) {
             open += 1;
             *by_session.entry(order.session).or_default() += 1;
             *by_venue.entry(order.venue.0).or_default() += 1;
@@ -258,13 +267,14 @@ impl View {
         }
         self.orders_left_out = open - newest.len();
         let newest = newest.into_sorted_vec();
-        self.orders = newest.iter().filter_map(|id| core.order(id.0)).map(|order| names.order(&order)).collect();
-        let mut positions = positions(names, core);
+        self.orders = newest.iter().filter_map(|id| core.order(id.0)).map(|order| names.order(core, &order)).collect();
+        let mut positions = positions(rights, names, core);
         self.positions_left_out = positions.len().saturating_sub(MOST_POSITIONS);
         positions.truncate(MOST_POSITIONS);
         self.positions = positions;
         let told = follower.sessions();
-        let known: BTreeSet<u16> = names.users.keys().chain(told.keys()).chain(by_session.keys()).copied().collect();
+        let known = names.users.keys().chain(told.keys()).chain(by_session.keys()).copied();
+        let known: BTreeSet<u16> = known.filter(|session| rights.has(*session)).collect();
         let row = |session: u16| {
             let heard = told.get(&session).copied().unwrap_or_default();
             SessionRow {
@@ -281,7 +291,13 @@ impl View {
             }
         };
         self.sessions = known.into_iter().map(row).collect();
-        self.kills = core.kills().filter_map(|(scope, target)| names.kill(scope, target)).collect();
+        let concerns = |&(scope, target): &(u8, u32)| match scope {
+            KILL_ACCOUNT => rights.sees(AccountId(target)),
+            KILL_SESSION => u16::try_from(target).is_ok_and(|session| rights.has(session)),
+            _ => true,
+        };
+        let kills = core.kills().filter(concerns);
+        self.kills = kills.filter_map(|(scope, target)| names.kill(scope, target)).collect();
         for KillRow { scope, target } in &self.kills {
             let whose = if target.is_empty() { format!("the {scope}") } else { format!("{scope} {target}") };
             self.alarms.push(format!("trading is stopped for {whose}: only cancels pass"));
@@ -336,7 +352,8 @@ impl Names {
         Some(KillRow { scope: scope_name(scope)?, target })
     }
 
-    fn order(&self, order: &OrderView) -> OrderRow {
+    fn order(&self, core: &Core, order: &OrderView) -> OrderRow {
+        let armed = core.armed_order(order.id);
         OrderRow {
             id: id(order.id),
             client_order_id: order.client_order_id.0.to_string(),
@@ -350,17 +367,19 @@ impl Names {
             leaves: order.leaves.to_string(),
             price: order.price.to_string(),
             status: word(order.status).replace('_', " "),
+            when: armed.map_or_else(String::new, |armed| when::text(&armed.trigger, |symbol| self.symbol(symbol.0))),
         }
     }
 }
 
-fn positions(names: &Names, core: &Core) -> Vec<PositionRow> {
+fn positions(rights: &Rights, names: &Names, core: &Core) -> Vec<PositionRow> {
     let mut open: Vec<_> = core
         .positions()
+        .filter(|(account, ..)| rights.sees(*account))
         .filter(|(_, _, view)| view.net != 0 || view.working_buy != 0 || view.working_sell != 0)
         .collect();
     open.sort_unstable_by_key(|(account, symbol, _)| (*account, *symbol));
-    let row = |(account, symbol, view): (tickpath_market::AccountId, tickpath_market::SymbolId, _)| {
+    let row = |(account, symbol, view): (AccountId, tickpath_market::SymbolId, _)| {
         let tickpath_orders::PositionView { net, working_buy, working_sell } = view;
         PositionRow {
             account: account.0,

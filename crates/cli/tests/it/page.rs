@@ -11,6 +11,8 @@ use crate::chromium::Browser;
 use crate::desk::Desk;
 use crate::logs::{Running, until};
 
+mod attacks;
+
 /// A desk whose OMS shows itself, and where.
 struct Shown {
     oms: Running,
@@ -22,7 +24,11 @@ struct Shown {
 
 impl Shown {
     fn new() -> Self {
-        let desk = Desk::new();
+        Self::of(Desk::new())
+    }
+
+    /// The same of a desk whose files a test has changed.
+    fn of(desk: Desk) -> Self {
         desk.change("oms.toml", "#web = \"127.0.0.1:8080\"", "web = \"127.0.0.1:0\"");
         desk.change("oms.toml", "#metrics = \"127.0.0.1:9464\"", "metrics = \"127.0.0.1:0\"");
         let (exchange, oms) = (desk.exchange(), desk.oms());
@@ -36,6 +42,25 @@ impl Shown {
         until(|| desk.order("new BTCUSDT buy 1 1 --session 3").out.contains("collar"), || "a price".to_owned());
         Self { desk, oms, _exchange: exchange, page: page.trim_end_matches('/').to_owned(), metrics }
     }
+
+    /// What Prometheus sends of the user that it was given.
+    fn credentials(&self) -> String {
+        format!("Authorization: Basic {}\r\n", base64(&format!("trader:{}", self.desk.password("trader"))))
+    }
+
+    /// Logs in by the page, and returns the heads of the login: its cookie, and its token.
+    fn log_in(&self, user: &str, password: &str) -> (String, String) {
+        let answer = post(&self.page, "/login", "", &json!({ "user": user, "password": password }).to_string());
+        assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+        let part = |from: &str, to: &str| {
+            let found = answer.split_once(from).and_then(|(_, rest)| rest.split_once(to));
+            found.unwrap_or_else(|| panic!("no {from} in {answer}")).0.to_owned()
+        };
+        (
+            format!("Cookie: {}\r\n", part("set-cookie: ", ";")),
+            format!("X-Tickpath-Token: {}\r\n", part("\"token\":\"", "\"")),
+        )
+    }
 }
 
 #[test]
@@ -45,16 +70,23 @@ fn an_admin_sees_orders_on_the_page_stops_trading_and_cancels() {
     assert!(ran.out.contains("new new"), "{}{}", ran.out, ran.err);
     let url = format!("http://{}/", shown.page);
     let mut page = Browser::open(shown.desk.path(), &url);
+    page.await_truth("document.querySelector('#login') && !document.querySelector('#login').hidden");
+    assert_eq!(page.evaluate("document.querySelector('main').hidden"), json!(true), "nobody is logged in");
+    log_in(&mut page, "trader", "wrong");
+    page.await_truth("document.querySelector('#login .said').innerText.includes('password')");
+    log_in(&mut page, "trader", &shown.desk.password("trader"));
     page.await_truth("document.querySelector('#orders tbody')?.innerText.includes('61000')");
     page.await_truth("document.querySelector('#state').innerText == 'running'");
     page.await_truth("document.querySelector('#lines tbody').innerText.match(/SIM\\s+up/)");
     page.await_truth("document.querySelector('#latency tbody').innerText.includes('T1 → T2')");
     page.await_truth("document.querySelector('#positions tbody').innerText.includes('BTCUSDT')");
     page.await_truth("document.querySelector('#denials tbody').innerText.includes('price collar')");
-    assert_eq!(page.evaluate("document.querySelector('#kill').hidden"), json!(true), "nobody is logged in");
+    page.await_truth("document.querySelector('#user').innerText == 'trader'");
+    assert_eq!(page.evaluate("document.querySelector('#kill').hidden"), json!(true), "a trader only looks");
+    // A page that is loaded again is still logged in.
+    page.call("Page.navigate", &json!({ "url": url }));
+    page.await_truth("document.querySelector('#user')?.innerText == 'trader'");
 
-    log_in(&mut page, "trader", &shown.desk.password("trader"));
-    page.await_truth("document.querySelector('#login .said').innerText.includes('is no admin')");
     log_in(&mut page, "admin", "wrong");
     page.await_truth("document.querySelector('#login .said').innerText.includes('password')");
     log_in(&mut page, "admin", &shown.desk.password("admin"));
@@ -100,7 +132,9 @@ fn an_admin_sees_orders_on_the_page_stops_trading_and_cancels() {
 
     page.evaluate("document.querySelector('#logout').click()");
     page.await_truth("document.querySelectorAll('#orders tbody button').length == 0");
-    page.await_truth("document.querySelector('#kill').hidden");
+    page.await_truth("document.querySelector('#kill').hidden && document.querySelector('main').hidden");
+    log_in(&mut page, "trader", &shown.desk.password("trader"));
+    page.await_truth("!document.querySelector('main').hidden");
     for width in [360, 1400] {
         let size = json!({ "width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500 });
         page.call("Emulation.setDeviceMetricsOverride", &size);
@@ -148,7 +182,7 @@ fn metrics_and_the_terminal_tell_the_same() {
         ["tickpath_oms_up 1\n", "tickpath_oms_orders{state=\"working\"} 1\n", "tickpath_oms_venue_up{venue=\"1\"} 1\n"];
     until(
         || {
-            told = get(address, &format!("/{path}"));
+            told = get(address, &format!("/{path}"), &shown.credentials());
             words.iter().all(|word| told.contains(word))
         },
         || words.concat(),
@@ -166,7 +200,7 @@ fn metrics_and_the_terminal_tell_the_same() {
         (requests - 1, Some(1)),
         "{told}"
     );
-    let of_page = get(&shown.page, "/metrics");
+    let of_page = get(&shown.page, "/metrics", &shown.credentials());
     assert!(of_page.contains("tickpath_oms_orders{state=\"working\"} 1\n"), "{of_page}");
 
     let top = shown.desk.tickpath("top --once --config @/oms.toml");
@@ -196,13 +230,38 @@ fn metrics_and_the_terminal_tell_the_same() {
     assert!(second.out.contains("counts on this host"), "nothing is left of one that stopped: {}", second.out);
 }
 
-/// An answer, head and body.
-fn get(address: &str, path: &str) -> String {
+/// An answer, head and body, to a request with these heads.
+fn get(address: &str, path: &str, heads: &str) -> String {
+    ask(address, &format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n{heads}"), "")
+}
+
+/// The same to a request of the page itself, with a body of JSON.
+fn post(address: &str, path: &str, heads: &str, body: &str) -> String {
+    let own = format!("Host: {address}\r\nOrigin: http://{address}\r\nContent-Type: application/json\r\n{heads}");
+    ask(address, &format!("POST {path} HTTP/1.1\r\n{own}Content-Length: {}\r\n", body.len()), body)
+}
+
+fn ask(address: &str, request: &str, body: &str) -> String {
     let mut stream = TcpStream::connect(address).expect("somebody listens");
-    write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").expect("it can be asked");
+    write!(stream, "{request}Connection: close\r\n\r\n{body}").expect("it can be asked");
     let mut answer = String::new();
     stream.read_to_string(&mut answer).expect("it answers");
     answer
+}
+
+/// Text in base64 (RFC 4648, section 4).
+fn base64(text: &str) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut out = String::new();
+    for three in text.as_bytes().chunks(3) {
+        let byte = |place: usize| u32::from(three.get(place).copied().unwrap_or(0));
+        let sum = (byte(0) << 16) | (byte(1) << 8) | byte(2);
+        for place in 0..4 {
+            let digit = char::from(DIGITS[(sum >> (18 - 6 * place)) as usize & 63]);
+            out.push(if place <= three.len() { digit } else { '=' });
+        }
+    }
+    out
 }
 
 #[test]

@@ -114,6 +114,8 @@ pub struct Shown {
     pub metrics: Option<SocketAddr>,
     /// The address of its live page.
     pub web: Option<SocketAddr>,
+    /// Names by which both may be asked, beside addresses, `localhost` and the names of the certificate.
+    pub hosts: Vec<String>,
     /// How its lines are written.
     pub log: LogForm,
 }
@@ -279,9 +281,11 @@ impl Settings {
         }
         doubts.extend(self.listen.tls.as_ref().and_then(TlsFiles::doubt));
         for (key, address) in [("metrics", self.shown.metrics), ("web", self.shown.web)] {
-            if let Some(address) = address.filter(|address| !address.ip().is_loopback()) {
+            let open = address.filter(|address| self.listen.tls.is_none() && !address.ip().is_loopback());
+            if let Some(address) = open {
                 doubts.push(format!(
-                    "{key} {address}: others than this host can read it, and nothing of it is encrypted; 127.0.0.1 keeps it here"
+                    "{key} {address}: others than this host can read it, and nothing of it is encrypted, passwords among it; \
+                     127.0.0.1 keeps it here"
                 ));
             }
         }
@@ -363,12 +367,28 @@ fn ticks(top: &mut Section<'_>) -> Option<String> {
 impl Shown {
     fn take(top: &mut Section<'_>) -> Self {
         let forms = [("text", LogForm::Text), ("logfmt", LogForm::Logfmt), ("json", LogForm::Json)];
-        Self {
-            metrics: address(top, "metrics"),
-            web: address(top, "web"),
-            log: top.one_of("log", &forms).unwrap_or_default(),
+        let (metrics, web) = (address(top, "metrics"), address(top, "web"));
+        let is_said = top.flag("insecure").unwrap_or(false) || top.has("tls");
+        for (key, address) in [("metrics", metrics), ("web", web)] {
+            if address.is_some_and(|address| !address.ip().is_loopback()) && !is_said {
+                let why = "others than this host can reach it, and passwords would go there unencrypted; give the file a [tls] \
+                           with certificate and key, or set insecure = true beside it";
+                top.mistake(key, why);
+            }
         }
+        Self { metrics, web, hosts: hosts(top), log: top.one_of("log", &forms).unwrap_or_default() }
     }
+}
+
+/// The names of this host that the page's ports may be asked by.
+fn hosts(top: &mut Section<'_>) -> Vec<String> {
+    let hosts: Vec<String> = top.list("hosts").unwrap_or_default();
+    let is_good =
+        |host: &&String| !host.is_empty() && host.bytes().all(|c| c.is_ascii_alphanumeric() || b".-_".contains(&c));
+    if let Some(host) = hosts.iter().find(|host| !is_good(host)) {
+        top.mistake("hosts", format!("'{host}' is no host's name; write it without a port, like desk-1.example"));
+    }
+    hosts
 }
 
 impl Listen {

@@ -461,11 +461,29 @@ fn what_others_can_reach_is_encrypted_or_said_to_be_open() {
 }
 
 #[test]
+fn passwords_go_unencrypted_to_no_port_that_others_can_reach_unless_the_file_says_so() {
+    for (key, port) in [("web", 8080), ("metrics", 9464)] {
+        let files = Files::new();
+        let line = files.change("oms.toml", &format!("#{key} = \"127.0.0.1"), &format!("{key} = \"0.0.0.0"));
+        let told = files.told();
+        assert!(told.contains(&format!("oms.toml:{line}: {key}: others than this host can reach it")), "{told}");
+        let open = format!("{key} = \"0.0.0.0:{port}\"");
+        files.change("oms.toml", &open, &format!("{open}\ninsecure = true"));
+        let told = files.read().doubts();
+        assert!(told.iter().any(|doubt| doubt.contains("passwords among it")), "{told:?}");
+    }
+    let files = Files::new();
+    let line = files.change("oms.toml", "#hosts = []", "hosts = [\"desk-1.example:8080\"]");
+    let told = files.told();
+    assert!(told.contains(&format!("oms.toml:{line}: hosts: 'desk-1.example:8080' is no host's name")), "{told}");
+}
+
+#[test]
 fn what_may_not_be_meant_is_told_and_is_no_mistake() {
     let files = Files::new();
     files.change("users.toml", "accounts = [\"*\"]", "accounts = [\"1\", \"3*\"]");
     files.change("oms.toml", "tcp = \"127.0.0.1:7001\"", "tcp = \"0.0.0.0:7001\"\ninsecure = true");
-    files.change("oms.toml", "#web = \"127.0.0.1:8080\"", "web = \"0.0.0.0:8080\"");
+    files.change("oms.toml", "#web = \"127.0.0.1:8080\"", "web = \"0.0.0.0:8080\"\ninsecure = true");
     fs::set_permissions(files.at("users.toml"), fs::Permissions::from_mode(0o644)).expect("it is ours");
     let doubts = files.read().doubts();
     assert_eq!(doubts.len(), 4, "{doubts:?}");

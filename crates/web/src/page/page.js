@@ -2,9 +2,11 @@
 "use strict";
 
 const PERIOD_MS = 1000;
-const ACT_CELL = 12;
+const ACT_CELL = 13;
+// Where this tab keeps the token of its login: unlike a cookie it goes to no other port and to no other page.
+const STORED = "tickpath-token";
 const byId = id => document.getElementById(id);
-let token = null;
+let token = sessionStorage.getItem(STORED);
 let timer = null;
 let failures = 0;
 
@@ -98,10 +100,10 @@ function show(frame) {
   const open = frame.orders.length + frame.orders_left_out;
   byId("orders").querySelector("small").textContent = `${whole(open)} ${more(frame.orders_left_out)}`;
   fill("orders", frame.orders.map(order => [order.id, order.client_order_id, order.session, order.account,
-    order.symbol, order.venue, order.side, order.quantity, order.filled, order.leaves, order.price, order.status, ""]),
-    "none");
+    order.symbol, order.venue, order.side, order.quantity, order.filled, order.leaves, order.price, order.status, order.when,
+    ""]), "none");
   offerCancels(frame.admin);
-  showAdmin(frame.admin);
+  showUser(frame.user, frame.admin);
 }
 
 // A button in each row of an open order, while an admin is logged in. It reads the row that it is in when it is pressed.
@@ -116,23 +118,43 @@ function offerCancels(admin) {
 
 const more = count => count ? `(the newest; ${whole(count)} more are not shown)` : "";
 
-function showAdmin(admin) {
-  token = admin ? admin.token : null;
-  byId("user").hidden = byId("logout").hidden = byId("kill").hidden = !admin;
-  byId("show-login").hidden = Boolean(admin) || !byId("login").hidden;
-  if (admin) {
-    byId("user").textContent = `${admin.user}, admin`;
-    if (admin.denied) byId("orders").querySelector(".said").textContent = admin.denied;
-    byId("login").hidden = true;
+function showUser(user, admin) {
+  byId("login").hidden = byId("show-login").hidden = true;
+  byId("user").hidden = byId("logout").hidden = document.querySelector("main").hidden = false;
+  byId("kill").hidden = !admin;
+  byId("user").textContent = admin ? `${user}, admin` : user;
+  if (admin && admin.denied) byId("orders").querySelector(".said").textContent = admin.denied;
+}
+
+// Nobody is logged in: nothing that was shown stays.
+function showLogin() {
+  token = null;
+  sessionStorage.removeItem(STORED);
+  document.title = "OMS";
+  byId("state").textContent = "log in to see it";
+  byId("state").className = "word";
+  for (const id of ["user", "logout", "kill"]) byId(id).hidden = true;
+  document.querySelector("main").hidden = true;
+  document.querySelectorAll("tbody").forEach(body => body.replaceChildren());
+  for (const list of [byId("facts"), byId("levels").querySelector("dl"), byId("alarms")]) {
+    delete list.dataset.shown;
+    list.replaceChildren();
   }
+  byId("login").hidden = !byId("show-login").hidden;
 }
 
 async function look() {
   clearTimeout(timer);
+  if (!token) return showLogin();
+  const asked = token;
   try {
-    const answer = await fetch("/frame", { cache: "no-store", signal: AbortSignal.timeout(5000) });
+    const answer = await fetch("/frame", {
+      cache: "no-store", headers: { "x-tickpath-token": asked }, signal: AbortSignal.timeout(5000),
+    });
+    if (answer.status === 401 && asked === token) return showLogin();
     if (!answer.ok) throw new Error(await answer.text());
-    show(await answer.json());
+    const frame = await answer.json();
+    if (asked === token) show(frame);
     failures = 0;
   } catch (error) {
     failures += 1;
@@ -141,6 +163,7 @@ async function look() {
       byId("state").className = "word bad";
     }
   }
+  clearTimeout(timer);
   timer = setTimeout(look, PERIOD_MS);
 }
 
@@ -153,6 +176,11 @@ async function ask(path, body, said) {
     });
     const words = await answer.text();
     said.textContent = answer.ok ? "" : words.trim();
+    if (answer.ok && path === "/login") {
+      token = JSON.parse(words).token;
+      sessionStorage.setItem(STORED, token);
+    }
+    if (path === "/logout") token = null;
     await look();
     return answer.ok;
   } catch (error) {
@@ -176,7 +204,7 @@ byId("login").addEventListener("submit", async event => {
   const form = event.target, { user, password } = form.elements;
   const came = await ask("/login", { user: user.value, password: password.value }, form.querySelector(".said"));
   password.value = "";
-  if (came) form.hidden = true;
+  if (came) form.reset();
 });
 byId("logout").addEventListener("click", () => ask("/logout", {}, byId("kill").querySelector(".said")));
 byId("kill").elements.scope.addEventListener("change", event => {

@@ -1,43 +1,20 @@
 //! Requests of others than the page: other sites, other names, no login, no end.
 
-use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::TcpStream;
+use std::sync::Arc;
 use std::time::Duration;
 
-use tickpath_log::Place;
-use tickpath_web::{Config, Names, Serving, serve};
+use tickpath_web::{Endpoint, serve};
 
-/// The pages of an OMS that does not run.
-fn shown(test: &str) -> Serving {
-    let folder = std::env::temp_dir().join(format!("tickpath-web-{test}-{}", std::process::id()));
-    let any = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
-    let names = Names {
-        oms: format!("web-{test}-{}", std::process::id()),
-        symbols: BTreeMap::from([(1, "BTCUSDT".to_owned())]),
-        ..Names::default()
-    };
-    let oms = format!("unix://{}", folder.join("oms.sock").display());
-    serve(&Config { metrics: any, web: any, names, journal: Place::folder(folder), oms, cpu: None })
-        .expect("any port will do")
-}
-
-fn ask(address: SocketAddr, request: &str, body: &str) -> String {
-    let mut stream = TcpStream::connect(address).expect("somebody listens");
-    stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a timeout can be set");
-    let length = if body.is_empty() { String::new() } else { format!("Content-Length: {}\r\n", body.len()) };
-    write!(stream, "{request}{length}Connection: close\r\n\r\n{body}").expect("it can be asked");
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).expect("it answers, and ends");
-    answer
-}
+use crate::port::{House, any, ask, config, log_in, proofs, shown};
 
 #[test]
 fn nothing_changes_but_for_the_page_itself() {
-    let serving = shown("origins");
+    let (serving, _) = shown("origins");
     let at = serving.web().expect("it was asked for");
     let json = "Content-Type: application/json\r\n";
-    let login = r#"{"user":"admin","password":"x"}"#;
+    let login = r#"{"user":"admin","password":"right"}"#;
     let kill = r#"{"scope":"firm","target":"","on":true,"cancel":true}"#;
     let cancel = r#"{"order":"3474042.12"}"#;
     let own = format!("Host: {at}\r\nOrigin: http://{at}\r\n{json}");
@@ -112,9 +89,12 @@ fn nothing_changes_but_for_the_page_itself() {
 }
 
 #[test]
-fn who_looks_sees_that_no_oms_runs_and_nothing_is_kept_or_framed() {
-    let serving = shown("looks");
+fn a_user_who_logged_in_sees_that_no_oms_runs_and_nothing_is_kept_or_framed() {
+    let (serving, _) = shown("looks");
     let (at, metrics) = (serving.web().expect("asked for"), serving.metrics().expect("asked for"));
+    let (cookie, token) = proofs(&log_in([127, 0, 0, 1].into(), at, "trader", "right"));
+    // trader:right
+    let basic = "Authorization: Basic dHJhZGVyOnJpZ2h0\r\n";
     for (path, words) in [
         ("/", "<title>OMS</title>"),
         ("/page.css", "--figures"),
@@ -122,7 +102,8 @@ fn who_looks_sees_that_no_oms_runs_and_nothing_is_kept_or_framed() {
         ("/metrics", "tickpath_oms_up 0\n"),
         ("/frame", "\"state\":"),
     ] {
-        let answer = ask(at, &format!("GET {path} HTTP/1.1\r\nHost: {at}\r\n"), "");
+        let heads = format!("{cookie}{token}{basic}");
+        let answer = ask(at, &format!("GET {path} HTTP/1.1\r\nHost: {at}\r\n{heads}"), "");
         assert!(answer.starts_with("HTTP/1.1 200 ") && answer.contains(words), "{path}: {answer}");
         for head in [
             "cache-control: no-store",
@@ -132,30 +113,39 @@ fn who_looks_sees_that_no_oms_runs_and_nothing_is_kept_or_framed() {
         ] {
             assert!(answer.contains(head), "{path} has no {head}: {answer}");
         }
-        let refused = ask(at, &format!("GET {path} HTTP/1.1\r\nHost: evil.example\r\n"), "");
+        let refused = ask(at, &format!("GET {path} HTTP/1.1\r\nHost: evil.example\r\n{heads}"), "");
         assert!(refused.starts_with("HTTP/1.1 421 ") && !refused.contains(words), "{path}: {refused}");
+        // What is not changed by a request is answered to HEAD as to GET, without the body.
+        let head = ask(at, &format!("HEAD {path} HTTP/1.1\r\nHost: {at}\r\n{heads}"), "");
+        let length = |answer: &str| answer.lines().find(|line| line.starts_with("content-length: ")).map(str::to_owned);
+        assert!(head.starts_with("HTTP/1.1 200 ") && head.ends_with("\r\n\r\n"), "{path}: {head}");
+        assert!(length(&head).is_some(), "{path}: {head}");
+        if path != "/frame" {
+            assert_eq!(length(&head), length(&answer), "{path}");
+        }
     }
     let mut frame = String::new();
     for _ in 0..600 {
-        frame = ask(at, &format!("GET /frame HTTP/1.1\r\nHost: {at}\r\n"), "");
+        frame = ask(at, &format!("GET /frame HTTP/1.1\r\nHost: {at}\r\n{cookie}{token}"), "");
         if frame.contains("counts on this host") {
             break;
         }
         tickpath_clock::sleep_ns(20_000_000);
     }
     assert!(frame.contains("counts on this host") && frame.contains("\"admin\":null"), "{frame}");
-    // Prometheus may know the host by any name, and there is nothing else at its endpoint.
-    let told = ask(metrics, "GET /metrics HTTP/1.1\r\nHost: desk.example\r\n", "");
+    assert!(frame.contains("\"user\":\"trader\""), "{frame}");
+    // The port of the metrics has nothing else, and is asked by a name that the configuration has.
+    let told = ask(metrics, &format!("GET /metrics HTTP/1.1\r\nHost: desk.example\r\n{basic}"), "");
     assert!(told.starts_with("HTTP/1.1 200 ") && told.contains("tickpath_oms_up 0\n"), "{told}");
     for path in ["/", "/frame", "/login"] {
-        let refused = ask(metrics, &format!("GET {path} HTTP/1.1\r\nHost: {metrics}\r\n"), "");
+        let refused = ask(metrics, &format!("GET {path} HTTP/1.1\r\nHost: {metrics}\r\n{cookie}{token}"), "");
         assert!(refused.starts_with("HTTP/1.1 404 "), "{path}: {refused}");
     }
 }
 
 #[test]
 fn who_never_ends_a_request_keeps_nobody_out() {
-    let serving = shown("slow");
+    let (serving, _) = shown("slow");
     let at = serving.web().expect("it was asked for");
     let mut slow: Vec<TcpStream> = (0..64).map(|_| TcpStream::connect(at).expect("somebody listens")).collect();
     for (place, stream) in slow.iter_mut().enumerate() {
@@ -176,16 +166,17 @@ fn who_never_ends_a_request_keeps_nobody_out() {
 
 #[test]
 fn an_address_that_is_taken_is_told() {
-    let serving = shown("taken");
-    let taken = serving.web();
-    let config = Config {
-        metrics: None,
-        web: taken,
-        names: Names { oms: "web-taken".to_owned(), ..Names::default() },
-        journal: Place::folder("/nowhere"),
-        oms: String::new(),
-        cpu: None,
-    };
+    let (serving, house) = shown("taken");
+    let taken = Endpoint { address: serving.web().expect("it was asked for"), tls: None };
+    let config = config("taken-too", &taken, &house);
     let error = serve(&config).err().expect("somebody listens there").to_string();
     assert!(error.contains("cannot listen on 127.0.0.1:") && error.contains("name another address"), "{error}");
+}
+
+#[test]
+fn a_certificate_that_is_not_there_is_a_sentence() {
+    let tls = tickpath_web::TlsFiles { certificate: "/nowhere/certificate.pem".into(), key: "/nowhere/key.pem".into() };
+    let config = config("no-tls", &Endpoint { tls: Some(tls), ..any() }, &Arc::<House>::default());
+    let error = serve(&config).err().expect("there is no certificate").to_string();
+    assert!(error.starts_with("/nowhere/certificate.pem: ") && error.contains("must be a PEM file"), "{error}");
 }

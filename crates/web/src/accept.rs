@@ -1,0 +1,140 @@
+//! Takes connections, as many as there is room for, and pauses while the system has no descriptors for more.
+
+use std::collections::BTreeMap;
+use std::io::{self, ErrorKind};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tickpath_clock::Clock;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::AbortHandle;
+use tokio::time::{sleep, timeout};
+
+use crate::admin::locked;
+use crate::http::{self, Port};
+use crate::origin::Origin;
+use crate::shown::Shown;
+use crate::tls::Stream;
+
+/// Connections of a port at once; beyond it the origin with the most loses its oldest.
+const MOST_CONNECTIONS: usize = 64;
+/// After the system refused a connection: until the next is asked for.
+const PAUSE: Duration = Duration::from_millis(100);
+/// After so long without a refusal the system has room again.
+const QUIET: Duration = Duration::from_secs(2);
+const QUIET_NS: i64 = 2_000_000_000;
+
+/// Serves a port until the runtime ends.
+pub(crate) async fn accept(listener: TcpListener, port: Arc<Port>, shown: Arc<Shown>) {
+    let mut room = Room::default();
+    // While the system refuses connections: when it did so last, in ticks.
+    let mut refused: Option<u64> = None;
+    loop {
+        let accepted = match refused {
+            None => Some(listener.accept().await),
+            Some(_) => timeout(QUIET, listener.accept()).await.ok(),
+        };
+        let now = shown.clock.ticks();
+        match accepted {
+            Some(Err(e)) if is_of_peer(&e) => {}
+            Some(Err(e)) => {
+                if refused.is_none() {
+                    (shown.notify)(&format!("{} takes no connections for now: {}", port.title(), why(&e)));
+                }
+                refused = Some(now);
+                sleep(PAUSE).await;
+                continue;
+            }
+            Some(Ok((stream, peer))) => room.take(stream, Origin::of(peer.ip()), &port, &shown),
+            None => {}
+        }
+        if refused.is_some_and(|at| shown.clock.ns_between(at, now) >= QUIET_NS) {
+            (shown.notify)(&format!("{} takes connections again", port.title()));
+            refused = None;
+        }
+    }
+}
+
+/// True if a connection was gone before it was taken: the next one may be there.
+fn is_of_peer(e: &io::Error) -> bool {
+    matches!(
+        e.kind(),
+        ErrorKind::ConnectionAborted | ErrorKind::ConnectionReset | ErrorKind::Interrupted | ErrorKind::WouldBlock
+    )
+}
+
+/// The reason of the system, and the remedy.
+fn why(e: &io::Error) -> String {
+    /// Too many open files of the process (EMFILE), or of the system (ENFILE).
+    const OF_PROCESS: i32 = 24;
+    const OF_SYSTEM: i32 = 23;
+    match e.raw_os_error() {
+        Some(OF_PROCESS | OF_SYSTEM) => {
+            format!("{e}; those that wait are taken when files are closed, and `ulimit -n` or LimitNOFILE allow more")
+        }
+        _ => format!("{e}; it goes on by itself"),
+    }
+}
+
+/// The open connections of a port, the oldest first.
+#[derive(Default)]
+struct Room {
+    places: Arc<Mutex<Vec<Place>>>,
+    next: u64,
+}
+
+struct Place {
+    number: u64,
+    origin: Origin,
+    task: AbortHandle,
+}
+
+/// Gives a place back when its connection ends, in whatever way.
+struct Leave {
+    places: Arc<Mutex<Vec<Place>>>,
+    number: u64,
+}
+
+impl Drop for Leave {
+    fn drop(&mut self) {
+        locked(&self.places).retain(|place| place.number != self.number);
+    }
+}
+
+impl Room {
+    /// Serves a connection; if the room is full the busiest origin loses one, so that no host can lock others out.
+    fn take(&mut self, stream: TcpStream, origin: Origin, port: &Arc<Port>, shown: &Arc<Shown>) {
+        let stream = match &port.certificate {
+            None => Stream::Plain(stream),
+            Some(certificate) => match certificate.secure(stream, |why| (shown.notify)(why)) {
+                Ok(stream) => stream,
+                // A key that no connection can be made with was refused when it was read.
+                Err(_) => return,
+            },
+        };
+        let number = self.next;
+        self.next += 1;
+        let leave = Leave { places: self.places.clone(), number };
+        let (port, shown) = (port.clone(), shown.clone());
+        let task = tokio::spawn(async move {
+            let _leave = leave;
+            http::converse(stream, origin, &port, &shown).await;
+        });
+        let mut places = locked(&self.places);
+        if places.len() >= MOST_CONNECTIONS
+            && let Some(place) = least_welcome(&places)
+        {
+            // Its task gives back what is left of it, and finds no place of its own any more.
+            places.remove(place).task.abort();
+        }
+        places.push(Place { number, origin, task: task.abort_handle() });
+    }
+}
+
+/// The oldest connection of an origin that has as many as any.
+fn least_welcome(places: &[Place]) -> Option<usize> {
+    let mut counts = BTreeMap::new();
+    places.iter().for_each(|place| *counts.entry(place.origin).or_insert(0_usize) += 1);
+    let most = counts.values().copied().max()?;
+    places.iter().position(|place| counts.get(&place.origin) == Some(&most))
+}

@@ -1,0 +1,145 @@
+//! What a request must bring before it is answered: a host that is ours, the page's own origin, a login.
+
+use std::net::IpAddr;
+
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, COOKIE, HOST, HeaderName, ORIGIN};
+use hyper::{HeaderMap, StatusCode};
+
+use crate::logins::Known;
+use crate::shown::Shown;
+use crate::tls::Certificate;
+
+/// The header of a login's token.
+const TOKEN: HeaderName = HeaderName::from_static("x-tickpath-token");
+/// Bytes of an `Authorization` header's credentials, at most.
+const MOST_CREDENTIALS: usize = 1_024;
+
+/// A status and a sentence.
+pub(crate) type Refused = (StatusCode, String);
+
+/// The two texts of a login, as a request has brought them.
+#[derive(Debug)]
+pub(crate) struct Brought {
+    pub cookie: String,
+    pub token: String,
+}
+
+/// Returns the host that was asked, if it is an address, `localhost`, a configured name or, over TLS, a name of the
+/// certificate. Any other name could be another site's that was made to point here.
+pub(crate) fn host(
+    headers: &HeaderMap,
+    names: &[String],
+    certificate: Option<&Certificate>,
+) -> Result<String, Refused> {
+    let mut hosts = headers.get_all(HOST).iter();
+    let text = hosts.next().filter(|_| hosts.next().is_none()).and_then(|host| host.to_str().ok()).unwrap_or_default();
+    let bare = match text.strip_prefix('[') {
+        Some(rest) => rest.split(']').next().unwrap_or_default(),
+        None => text.split(':').next().unwrap_or_default(),
+    };
+    let is_ours = bare == "localhost"
+        || bare.parse::<IpAddr>().is_ok()
+        || names.iter().any(|name| name.eq_ignore_ascii_case(bare))
+        || certificate.is_some_and(|certificate| certificate.is_for(bare));
+    if is_ours {
+        return Ok(text.to_owned());
+    }
+    refuse(
+        StatusCode::MISDIRECTED_REQUEST,
+        "ask for this by its address, as localhost, or by a name that 'hosts' has in oms.toml; other names are refused",
+    )
+}
+
+/// A request of the page itself, with JSON: no form of another site's can send that.
+pub(crate) fn is_from_here(headers: &HeaderMap, host: &str, scheme: &str) -> Result<(), Refused> {
+    let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
+    let is_ours = text(ORIGIN) == Some(&format!("{scheme}://{host}"))
+        && text(HeaderName::from_static("sec-fetch-site")).is_none_or(|site| site == "same-origin");
+    if !is_ours {
+        return refuse(StatusCode::FORBIDDEN, "only the page itself may ask for this");
+    }
+    match text(CONTENT_TYPE) {
+        Some("application/json") => Ok(()),
+        _ => refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, "send JSON"),
+    }
+}
+
+/// Returns the login of a request that has brought both of its texts.
+pub(crate) fn login(headers: &HeaderMap, cookie_name: &str, shown: &Shown) -> Result<(Brought, Known), Refused> {
+    let token = headers.get(TOKEN).and_then(|token| token.to_str().ok()).unwrap_or_default().to_owned();
+    let brought = cookie(headers, cookie_name).map(|cookie| Brought { cookie, token });
+    let known = brought.and_then(|brought| {
+        let known = shown.logins.find(&brought.cookie, &brought.token)?;
+        Some((brought, known))
+    });
+    known.ok_or_else(|| (StatusCode::UNAUTHORIZED, "log in first".to_owned()))
+}
+
+fn cookie(headers: &HeaderMap, wanted: &str) -> Option<String> {
+    let all = headers.get_all(COOKIE).iter().filter_map(|cookies| cookies.to_str().ok());
+    let mut pairs = all.flat_map(|cookies| cookies.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    pairs.find(|(name, _)| *name == wanted).map(|(_, value)| value.to_owned())
+}
+
+/// Returns user and password of HTTP's basic authentication.
+pub(crate) fn credentials(headers: &HeaderMap) -> Option<(String, String)> {
+    let text = headers.get(AUTHORIZATION)?.to_str().ok()?;
+    let (scheme, rest) = text.split_once(' ')?;
+    let decoded = Some(rest.trim()).filter(|rest| rest.len() <= MOST_CREDENTIALS).and_then(from_base64)?;
+    let decoded = String::from_utf8(decoded).ok()?;
+    let (user, password) = decoded.split_once(':')?;
+    scheme.eq_ignore_ascii_case("basic").then(|| (user.to_owned(), password.to_owned()))
+}
+
+/// Reads base64 with its padding (RFC 4648, section 4).
+fn from_base64(text: &str) -> Option<Vec<u8>> {
+    let digits = text.trim_end_matches('=');
+    if !text.len().is_multiple_of(4) || text.len() - digits.len() > 2 {
+        return None;
+    }
+    let mut bytes = Vec::with_capacity(text.len() / 4 * 3);
+    for four in digits.as_bytes().chunks(4) {
+        let mut sum = 0_u32;
+        for place in 0..4 {
+            let digit = match four.get(place).copied() {
+                Some(letter @ b'A'..=b'Z') => letter - b'A',
+                Some(letter @ b'a'..=b'z') => letter - b'a' + 26,
+                Some(digit @ b'0'..=b'9') => digit - b'0' + 52,
+                Some(b'+') => 62,
+                Some(b'/') => 63,
+                Some(_) => return None,
+                None => 0,
+            };
+            sum = (sum << 6) | u32::from(digit);
+        }
+        bytes.extend_from_slice(&sum.to_be_bytes()[1..four.len()]);
+    }
+    Some(bytes)
+}
+
+/// Refuses with a sentence.
+pub(crate) fn refuse<T>(status: StatusCode, why: &str) -> Result<T, Refused> {
+    Err((status, why.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn credentials_are_read_as_rfc_7617_has_them() {
+        let of = |value: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(AUTHORIZATION, value.parse().unwrap());
+            credentials(&headers)
+        };
+        let pair = |user: &str, password: &str| Some((user.to_owned(), password.to_owned()));
+        assert_eq!(of("Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ=="), pair("Aladdin", "open sesame"));
+        assert_eq!(of("basic YTpiOmM="), pair("a", "b:c"));
+        assert_eq!(of("Basic dGVzdDoxMjPCow=="), pair("test", "123£"));
+        assert_eq!(of("Basic YTpi"), pair("a", "b"));
+        for wrong in ["Basic", "Basic YTpi=", "Basic YTp", "Basic ====", "Basic YT*i", "Basic YQ==", "Bearer YTpi"] {
+            assert_eq!(of(wrong), None, "{wrong}");
+        }
+    }
+}

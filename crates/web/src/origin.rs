@@ -1,0 +1,131 @@
+//! Where connections come from, and how many wrong passwords each origin has sent.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::{IpAddr, Ipv6Addr};
+
+/// Passwords that an origin may try at once.
+const MOST_TRIES: u32 = 5;
+/// After this long an origin that used them up may try one more, in nanoseconds.
+const EVERY_NS: i64 = 5_000_000_000;
+/// Origins that are remembered; beyond it the one that has been silent for longest is forgotten.
+const MOST_ORIGINS: usize = 4_096;
+
+/// The address of a host; of IPv6 its network of 64 bits, because a host has as many addresses there as it likes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Origin(IpAddr);
+
+impl Origin {
+    /// The origin of a peer's address.
+    pub fn of(address: IpAddr) -> Self {
+        Self(match address.to_canonical() {
+            IpAddr::V6(address) if !address.is_loopback() => {
+                Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX)).into()
+            }
+            address => address,
+        })
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// The passwords that each origin may still try: wrong ones of one origin keep no other origin out.
+#[derive(Debug, Default)]
+pub(crate) struct Tries(BTreeMap<Origin, Allowance>);
+
+#[derive(Debug)]
+struct Allowance {
+    left: u32,
+    /// When `left` was last counted up, in nanoseconds.
+    since: i64,
+    /// True from the first refusal until the origin has all its tries again.
+    is_told: bool,
+}
+
+/// A try that was refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct TooMany {
+    /// Seconds until the origin may try again.
+    pub wait_s: i64,
+    /// True for the first refusal of an episode.
+    pub is_first: bool,
+}
+
+impl Tries {
+    /// Takes one try of an origin, at a time in nanoseconds: before the password is looked at, so that many tries at once
+    /// count too.
+    pub fn begin(&mut self, origin: Origin, now: i64) -> Result<(), TooMany> {
+        if !self.0.contains_key(&origin) && self.0.len() >= MOST_ORIGINS {
+            self.forget();
+        }
+        let fresh = Allowance { left: MOST_TRIES, since: now, is_told: false };
+        let allowance = self.0.entry(origin).or_insert(fresh);
+        let more = (now - allowance.since).max(0) / EVERY_NS;
+        allowance.since += more * EVERY_NS;
+        allowance.left = u32::try_from(more).unwrap_or(MOST_TRIES).saturating_add(allowance.left).min(MOST_TRIES);
+        if allowance.left == MOST_TRIES {
+            (allowance.since, allowance.is_told) = (now, false);
+        }
+        if allowance.left == 0 {
+            let is_first = !std::mem::replace(&mut allowance.is_told, true);
+            let left_ns = EVERY_NS - (now - allowance.since);
+            return Err(TooMany { wait_s: left_ns / 1_000_000_000 + 1, is_first });
+        }
+        allowance.left -= 1;
+        Ok(())
+    }
+
+    /// Gives a try back: the password was right.
+    pub fn right(&mut self, origin: Origin) {
+        if let Some(allowance) = self.0.get_mut(&origin) {
+            allowance.left = (allowance.left + 1).min(MOST_TRIES);
+        }
+    }
+
+    fn forget(&mut self) {
+        let oldest = self.0.iter().min_by_key(|(_, allowance)| allowance.since).map(|(origin, _)| *origin);
+        oldest.map(|origin| self.0.remove(&origin));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wrong_passwords_of_an_origin_keep_only_that_origin_waiting() {
+        let origin = |text: &str| Origin::of(text.parse().unwrap());
+        let (one, other) = (origin("192.0.2.1"), origin("192.0.2.2"));
+        let mut tries = Tries::default();
+        for _ in 0..MOST_TRIES {
+            assert_eq!(tries.begin(one, 0), Ok(()));
+        }
+        assert_eq!(tries.begin(one, 0), Err(TooMany { wait_s: 6, is_first: true }));
+        assert_eq!(tries.begin(one, 1), Err(TooMany { wait_s: 5, is_first: false }));
+        assert_eq!(tries.begin(other, 1), Ok(()));
+        assert_eq!(tries.begin(one, EVERY_NS), Ok(()));
+        assert!(tries.begin(one, EVERY_NS).is_err(), "one more, and no other");
+        for _ in 0..100 {
+            assert_eq!(tries.begin(other, 1), Ok(()), "right ones cost nothing");
+            tries.right(other);
+        }
+        assert_eq!(tries.begin(one, 100 * EVERY_NS), Ok(()));
+    }
+
+    #[test]
+    fn a_host_has_one_origin_and_memory_has_a_bound() {
+        let origin = |text: &str| Origin::of(text.parse().unwrap());
+        assert_eq!(origin("2001:db8::1"), origin("2001:db8::ffff:1"));
+        assert_ne!(origin("2001:db8::1"), origin("2001:db8:0:1::1"));
+        assert_eq!(origin("::ffff:192.0.2.1"), origin("192.0.2.1"));
+        let mut tries = Tries::default();
+        for (place, address) in (0..2 * MOST_ORIGINS as u32).enumerate() {
+            let _ = tries.begin(Origin::of(std::net::Ipv4Addr::from(address).into()), place as i64);
+        }
+        assert_eq!(tries.0.len(), MOST_ORIGINS);
+    }
+}
