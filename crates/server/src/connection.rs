@@ -10,7 +10,7 @@ use tickpath_market::{
 use tickpath_oms::Bucket;
 use tickpath_oms::history::{Reading, SessionReport};
 use tickpath_session::{
-    Copied, Inbox, Kind, Logon, Query, REFUSAL_VERSION, Refusal, Refused, Role, write_frame, write_with_text,
+    Copied, Inbox, Kind, Logon, REFUSAL_VERSION, Refusal, Refused, Role, write_frame, write_with_text,
 };
 
 use zerocopy::IntoBytes;
