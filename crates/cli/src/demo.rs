@@ -10,7 +10,7 @@ use tickpath_result::ResultFile;
 use crate::args::{Cpus, Output, can_be_written, is_file};
 use crate::bench::measure::{lab, new_result, usage, write};
 use crate::outcome::Outcome;
-use crate::print::{say, terminal};
+use crate::print::{Printer, note, terminal};
 use crate::progress::Bar;
 use crate::turn::Turn;
 use clap::Args;
@@ -42,7 +42,7 @@ pub fn run(args: &Demo) -> anyhow::Result<Outcome> {
         Settings { file: args.ticks.clone(), seed: args.seed, cpus: args.cpus.two()?, venue: args.venue.clone() };
     let turn = Turn::take(args.output.quiet)?;
     if !args.output.quiet {
-        eprintln!("about {} s; leave this machine alone meanwhile", demo::SECONDS);
+        note(&format!("about {} s; leave this machine alone meanwhile", demo::SECONDS));
     }
     let bar = Bar::new(args.output.quiet);
     let mut result = new_result("path");
@@ -55,13 +55,16 @@ pub fn run(args: &Demo) -> anyhow::Result<Outcome> {
     let show = |result: &mut ResultFile| {
         result.check().context("this is a defect of Tickpath")?;
         // What was measured is told even if it cannot be kept.
-        say(&text(result, &found));
+        let mut printer = Printer::default();
+        printer.say(&text(result, &found));
         if args.output.all {
-            say(&format!("\n{}", terminal(result, true)));
+            printer.say(&format!("\n{}", terminal(result, true)));
         }
-        write(result, &Output { html: Some(page.clone()), ..args.output.clone() })?;
-        say(&format!("\nreport: {}\n", page.display()));
-        Ok(())
+        let kept = write(result, &Output { html: Some(page.clone()), ..args.output.clone() });
+        if kept.is_ok() {
+            printer.say(&format!("\nreport: {}\n", page.display()));
+        }
+        printer.end(kept)
     };
     turn.end(done, &mut result, show, |result| if is_told(result, &found) { Outcome::Good } else { Outcome::Invalid })
 }

@@ -1,8 +1,8 @@
 //! `tickpath top`: a running OMS at a glance, from its counters and its journal, without a word to it.
 
 use std::collections::BTreeMap;
-use std::io::{IsTerminal, Write};
-use std::path::PathBuf;
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
@@ -18,7 +18,9 @@ use tickpath_meter::Meters;
 use tickpath_server::settings::{Settings, Users};
 use tickpath_web::{FRAME_NS, Follower, HopRow, Names, Recent, View, duration};
 
+use crate::desk::Known;
 use crate::outcome::Outcome;
+use crate::print::say;
 
 /// The width of a frame that goes to no terminal.
 const TEXT_WIDTH: u16 = 120;
@@ -44,31 +46,40 @@ pub struct Top {
 }
 
 pub fn run(args: &Top) -> anyhow::Result<Outcome> {
-    let settings = crate::desk::read_for_client(&args.config)?;
+    let known = Known::read(&args.config);
     // Who may not read the users sees sessions without their names.
-    let users = Users::read(&settings.users_file).unwrap_or_default();
-    let mut screen = Screen::open(&settings, names(&settings, &users))?;
+    let users = Users::read(&known.users_file).unwrap_or_default();
+    let names = Names {
+        oms: known.name.clone(),
+        symbols: known.instruments().into_iter().flatten().map(|listed| (listed.symbol.0, listed.name)).collect(),
+        venues: known.venues.iter().map(|(number, name)| (number.0, name.clone())).collect(),
+        users: owners(&users),
+    };
+    let mut screen = Screen::open(&known.journal()?, names)?;
     if args.once || !std::io::stdout().is_terminal() {
         let view = screen.view()?;
-        // Whoever closed our output has read enough of it.
-        let _ = std::io::stdout().write_all(text(&view).as_bytes());
-        return Ok(Outcome::Good);
+        return say(&text(&view)).map(|()| Outcome::Good);
     }
     let mut terminal = ratatui::try_init()?;
     let ended = screen.show(&mut terminal);
-    ratatui::restore();
+    // A terminal that is gone needs no restoring.
+    let _ = ratatui::try_restore();
     ended.map(|()| Outcome::Good)
 }
 
 /// What the things of an OMS are called.
 pub fn names(settings: &Settings, users: &Users) -> Names {
-    let owners = users.list.iter().flat_map(|user| user.sessions.iter().map(|session| (*session, user.name.clone())));
     Names {
         oms: settings.name.clone(),
         symbols: settings.instruments.iter().map(|i| (i.symbol.0, i.name.as_str().to_owned())).collect(),
         venues: settings.venues.iter().map(|venue| (venue.rules.venue.0, venue.name.clone())).collect(),
-        users: owners.collect::<BTreeMap<u16, String>>(),
+        users: owners(users),
     }
+}
+
+/// Returns the user of each session.
+fn owners(users: &Users) -> BTreeMap<u16, String> {
+    users.list.iter().flat_map(|user| user.sessions.iter().map(|session| (*session, user.name.clone()))).collect()
 }
 
 /// What feeds the frames.
@@ -80,8 +91,8 @@ struct Screen {
 }
 
 impl Screen {
-    fn open(settings: &Settings, names: Names) -> anyhow::Result<Self> {
-        let place: Place = crate::log::place::journal(&settings.journal)?;
+    fn open(journal: &Path, names: Names) -> anyhow::Result<Self> {
+        let place: Place = crate::log::place::journal(journal)?;
         let meters = Meters::of(&names.oms)?;
         Ok(Self { names, meters, recent: Recent::default(), follower: Follower::open(&place)? })
     }

@@ -11,6 +11,7 @@ use tickpath_harness::interruption;
 use tickpath_result::{ResultFile, Run};
 
 use crate::outcome::Outcome;
+use crate::print::note;
 
 /// The file whose lock is the turn. It says who has it.
 const FILE: &str = "tickpath-bench.lock";
@@ -84,10 +85,10 @@ fn wait(mut file: File, quiet: bool) -> anyhow::Result<File> {
             // The words are for people: without them it waits all the same.
             let _ = file.read_to_string(&mut who);
             if !quiet {
-                eprintln!(
+                note(&format!(
                     "process {} measures on this machine; waiting for its end, for two would measure each other",
                     who.trim()
-                );
+                ));
             }
             file.lock().context("cannot wait for another bench")?;
         }

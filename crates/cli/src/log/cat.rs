@@ -6,8 +6,6 @@
 //!   19 2026-02-03T09:30:01.000000000Z -- 12 messages were missed
 //! ```
 
-use std::io::Write;
-
 use clap::Args;
 use serde_json::Value as Json;
 use tickpath_bus::Gap;
@@ -16,9 +14,13 @@ use tickpath_relay::gap_words;
 
 use super::fields::{self, Field, Value};
 use super::place::{awaited, existing, moment, place};
+use crate::print::{is_closed, note, say};
 
 /// How long a following `cat` waits before it looks again.
 const LOOK_NS: u64 = 10_000_000;
+
+/// Bytes of lines that are printed at once.
+const MOST_HELD: usize = 1 << 16;
 
 /// Bytes that a line shows of a payload that is not known.
 const MOST_BYTES: usize = 64;
@@ -45,9 +47,9 @@ pub fn run(args: &CatArgs) -> anyhow::Result<()> {
     let start = args.from.map_or(Start::Oldest, Start::Sequence);
     let place = if args.follow { place(&args.log)? } else { existing(&args.log)? };
     let mut log = open(&place, start, args.follow)?;
-    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+    let mut text = String::new();
     let (mut left, mut payload) = (args.count.unwrap_or(u64::MAX), Vec::new());
-    while left > 0 {
+    while left > 0 && !is_closed() {
         let line = match log.next()? {
             Next::Message(message) => {
                 left -= 1;
@@ -61,9 +63,7 @@ pub fn run(args: &CatArgs) -> anyhow::Result<()> {
             Next::Gap(missed) if args.json => gap_json(Gap::Missed(missed)),
             Next::Gap(missed) => format!("-- {}", gap_words(Gap::Missed(missed))),
             Next::Empty if args.follow => {
-                if let Err(error) = out.flush() {
-                    return closed(error);
-                }
+                say(&std::mem::take(&mut text))?;
                 tickpath_clock::sleep_ns(LOOK_NS);
                 continue;
             }
@@ -72,11 +72,13 @@ pub fn run(args: &CatArgs) -> anyhow::Result<()> {
                 break;
             }
         };
-        if let Err(error) = writeln!(out, "{line}") {
-            return closed(error);
+        text.push_str(&line);
+        text.push('\n');
+        if text.len() >= MOST_HELD {
+            say(&std::mem::take(&mut text))?;
         }
     }
-    out.flush().or_else(closed)
+    say(&text)
 }
 
 /// A log; one that is followed is waited for.
@@ -88,18 +90,10 @@ fn open(place: &Place, start: Start, follow: bool) -> Result<Reader, OpenError> 
             opened => return opened,
         }
         if !std::mem::replace(&mut is_told, true) {
-            eprintln!("{}", awaited(place));
+            note(&awaited(place));
         }
         tickpath_clock::sleep_ns(LOOK_NS);
     }
-}
-
-/// Who closed our output has read enough of it; a full disk has not.
-fn closed(error: std::io::Error) -> anyhow::Result<()> {
-    if error.kind() == std::io::ErrorKind::BrokenPipe {
-        return Ok(());
-    }
-    Err(anyhow::Error::new(error).context("cannot write all messages; make room where the output goes, and call again"))
 }
 
 /// A message with its moment.
