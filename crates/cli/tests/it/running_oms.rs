@@ -142,3 +142,36 @@ fn a_price_below_zero_is_a_price() {
     let ran = desk.tickpath(line);
     assert!(ran.code == Some(1) && ran.err.contains("there is no order 1.1"), "{:?} {}", ran.code, ran.err);
 }
+
+#[test]
+fn top_shows_whole_order_ids_on_a_narrow_screen() {
+    let desk = Desk::new();
+    let exchange = desk.exchange();
+    let _oms = desk.oms();
+    exchange.await_words("serving the OMS");
+    let ran = desk.order("new BTCUSDT buy 1 60000 --session 2 --id 7");
+    assert!(ran.out.contains("new new"), "{}{}", ran.out, ran.err);
+    let table = desk.tickpath("orders --config @/oms.toml").out;
+    let id = table.lines().nth(2).and_then(|row| row.split_whitespace().next()).expect("an order is open");
+    let mut top = Command::new(env!("CARGO_BIN_EXE_tickpath"));
+    top.args(desk.line("top --once --config @/oms.toml").split(' ')).env("COLUMNS", "80").stdin(Stdio::null());
+    let text = String::from_utf8(top.output().expect("the binary starts").stdout).expect("it is text");
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    let is_row = |line: &str| line.starts_with(&format!("{id} ")) && line.contains("BTCUSDT") && line.ends_with("new");
+    assert!(text.lines().any(is_row), "no row of {id} in {text}");
+}
+
+#[test]
+fn a_denial_tells_sums_above_the_largest_quantity_with_their_decimals() {
+    let desk = Desk::new();
+    let limits = "1,,1000000000,92233720368,9000000000000000,,1000,10000,60000000000,,92233720368";
+    desk.change("accounts.csv", "1,,1000000000,100,10000000,,1000,10000,60000000000,,1000", limits);
+    let exchange = desk.exchange();
+    let _oms = desk.oms();
+    exchange.await_words("serving the OMS");
+    let ran = desk.order("new BTCUSDT buy 60000000000.5 60000");
+    assert!(ran.code == Some(0), "{}{}", ran.out, ran.err);
+    let ran = desk.order("new BTCUSDT buy 60000000000 60000");
+    let is_told = ran.out.contains("(limit 92233720368, value 120000000000.5)");
+    assert!(ran.code == Some(1) && is_told, "{}{}", ran.out, ran.err);
+}
