@@ -9,6 +9,7 @@
 use clap::Args;
 use serde_json::Value as Json;
 use tickpath_bus::Gap;
+use tickpath_exchange::JournalRecord;
 use tickpath_log::{Next, OpenError, Place, Reader, Registration, Start};
 use tickpath_relay::gap_words;
 
@@ -47,6 +48,7 @@ pub fn run(args: &CatArgs) -> anyhow::Result<()> {
     let start = args.from.map_or(Start::Oldest, Start::Sequence);
     let place = if args.follow { place(&args.log)? } else { existing(&args.log)? };
     let mut log = open(&place, start, args.follow)?;
+    let read = if is_of_exchange(&place) { fields::read_of_exchange } else { fields::read };
     let mut text = String::new();
     let (mut left, mut payload) = (args.count.unwrap_or(u64::MAX), Vec::new());
     while left > 0 && !is_closed() {
@@ -57,7 +59,7 @@ pub fn run(args: &CatArgs) -> anyhow::Result<()> {
                 payload.extend_from_slice(message.payload);
                 let (sequence, stamp, kind) = (message.sequence, message.stamp, message.kind);
                 let utc_ns = log.calibration().utc_ns_of(stamp);
-                let entry = Entry { sequence, stamp, utc_ns, kind, payload: &payload };
+                let entry = Entry { sequence, stamp, utc_ns, kind, payload: &payload, read: read(kind, &payload) };
                 if args.json { entry.json() } else { entry.text() }
             }
             Next::Gap(missed) if args.json => gap_json(Gap::Missed(missed)),
@@ -96,6 +98,15 @@ fn open(place: &Place, start: Start, follow: bool) -> Result<Reader, OpenError> 
     }
 }
 
+/// Returns whether the log is the journal of an exchange, whose kinds are its own.
+fn is_of_exchange(place: &Place) -> bool {
+    let Ok(mut log) = Reader::open(place, Start::Oldest, Registration::Unregistered) else { return false };
+    match log.next() {
+        Ok(Next::Message(first)) => JournalRecord::begins_journal(first.kind, first.payload),
+        _ => false,
+    }
+}
+
 /// A message with its moment.
 struct Entry<'a> {
     sequence: u64,
@@ -103,12 +114,14 @@ struct Entry<'a> {
     utc_ns: u64,
     kind: u8,
     payload: &'a [u8],
+    /// Its name and its fields, if they are known.
+    read: Option<(&'static str, Vec<Field>)>,
 }
 
 impl Entry<'_> {
     fn text(&self) -> String {
         let Self { sequence, kind, payload, .. } = *self;
-        let content = match (Gap::read(kind, payload), fields::read(kind, payload)) {
+        let content = match (Gap::read(kind, payload), &self.read) {
             (Some(gap), _) => format!("-- {}", gap_words(gap)),
             (None, Some((name, fields))) => {
                 let fields = fields.iter().map(|(key, value)| format!(" {key}={value}"));
@@ -121,9 +134,9 @@ impl Entry<'_> {
 
     fn json(&self) -> String {
         let Self { sequence, stamp, kind, payload, .. } = *self;
-        let content = match (Gap::read(kind, payload), fields::read(kind, payload)) {
+        let content = match (Gap::read(kind, payload), &self.read) {
             (Some(gap), _) => gap_content(gap),
-            (None, Some((name, fields))) => format!(r#""name":"{name}","fields":{}"#, object(&fields)),
+            (None, Some((name, fields))) => format!(r#""name":"{name}","fields":{}"#, object(fields)),
             (None, None) => {
                 let text = text(payload).map(|text| format!(r#","payload_text":{}"#, Json::from(text)));
                 format!(r#""name":"kind_{kind}","payload_hex":"{}"{}"#, hex(payload), text.unwrap_or_default())

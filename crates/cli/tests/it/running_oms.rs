@@ -175,3 +175,21 @@ fn a_denial_tells_sums_above_the_largest_quantity_with_their_decimals() {
     let is_told = ran.out.contains("(limit 92233720368, value 120000000000.5)");
     assert!(ran.code == Some(1) && is_told, "{}{}", ran.out, ran.err);
 }
+
+#[test]
+fn an_exchanges_journal_is_read_by_its_fields() {
+    let desk = Desk::new();
+    let exchange = desk.exchange();
+    let _oms = desk.oms();
+    exchange.await_words("serving the OMS");
+    let ran = desk.order("new BTCUSDT buy 1 60000 --session 2 --id 7");
+    assert!(ran.out.contains("new new"), "{}{}", ran.out, ran.err);
+    let cat = |rest: &str| desk.tickpath(&format!("log cat @/exchange-journal{rest}")).out;
+    let text = cat("");
+    let has = |words: &[&str]| text.lines().any(|line| words.iter().all(|word| line.contains(word)));
+    assert!(has(&["0 ", " venue_founded ", "rules=", "venue=1"]), "{text}");
+    assert!(has(&[" new_order lane_sequence=", "side=buy quantity=1 price=60000 "]), "{text}");
+    assert!(has(&[" venue_tick ", "symbol=1", "bid=61800", "ask=61800.1"]), "{text}");
+    assert!(!text.contains(" kind_"), "{text}");
+    assert!(cat(" --json").contains(r#""name":"venue_founded","fields":{"rules":"#), "{}", cat(" --json"));
+}
