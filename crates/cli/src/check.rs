@@ -8,7 +8,7 @@ use tickpath_harness::Lab;
 use crate::args::{Cpus, Usage};
 use crate::bench::measure::{lab, usage};
 use crate::outcome::Outcome;
-use crate::print::say;
+use crate::print::Printer;
 use crate::progress::Bar;
 use crate::turn::Turn;
 
@@ -52,8 +52,8 @@ pub fn run(args: &Check) -> anyhow::Result<Outcome> {
     let planted = args.repeat * lies.len() as u32;
     lab.progress.plan(planted as usize, SECONDS * f64::from(planted));
     let stage = Stage::new(&lab, cpus);
-    say(&row("lie", "planted → reported"));
-    let mut missed = 0;
+    let (mut printer, mut missed) = (Printer::default(), 0);
+    printer.say(&row("lie", "planted → reported"));
     for _ in 0..args.repeat {
         for lie in &lies {
             let mut is_told = false;
@@ -63,7 +63,7 @@ pub fn run(args: &Check) -> anyhow::Result<Outcome> {
                     return Ok(Outcome::Interrupted);
                 }
                 let finding = finding.with_context(|| lie.title())?;
-                say(&line(lie, &finding));
+                printer.say(&line(lie, &finding));
                 is_told = finding.is_told;
                 if is_told {
                     break;
@@ -72,11 +72,11 @@ pub fn run(args: &Check) -> anyhow::Result<Outcome> {
             missed += u32::from(!is_told);
         }
     }
-    say(&match missed {
+    printer.say(&match missed {
         0 => format!("\nAll {planted} were told.\n"),
         _ => format!("\n{missed} of {planted} got through or gave a false alarm.\n"),
     });
-    Ok(if missed == 0 { Outcome::Good } else { Outcome::Lost })
+    printer.end(Ok(if missed == 0 { Outcome::Good } else { Outcome::Lost }))
 }
 
 /// What was not told may be tried again, what was told wrongly may not.

@@ -22,7 +22,7 @@ use tickpath_result::ResultFile;
 use crate::args::{Output, Usage};
 use crate::bench::measure::new_result;
 use crate::outcome::Outcome;
-use crate::print::say;
+use crate::print::{note, say};
 use crate::progress::about;
 
 /// Pairs of calls, if nobody says how many: six are the fewest that tell a change from noise, and one may be invalid.
@@ -150,7 +150,7 @@ fn false_positives(args: &Compare, calls: &Calls<'_>, comparisons: u32) -> anyho
         let json = serde_json::to_string_pretty(&found).context("this is a defect of Tickpath")?;
         replace(&file, &(json + "\n")).with_context(|| format!("cannot write {}", file.display()))?;
     }
-    say(&format!("{}Kept in {}.\n", found.text(), file.display()));
+    say(&format!("{}Kept in {}.\n", found.text(), file.display()))?;
     Ok(Outcome::Good)
 }
 
@@ -168,9 +168,9 @@ fn finish(args: &Compare, measured: &Measured, head: &ResultFile) -> anyhow::Res
     match judged {
         Ok(judgement) => tell(args, &judgement),
         Err(error) => {
-            eprintln!("tickpath: {error}");
+            note(&format!("tickpath: {error}"));
             let CompareError::NothingValid { losses, .. } = error else { return Ok(Outcome::Invalid) };
-            losses.iter().for_each(|loss| eprintln!("tickpath: {loss}"));
+            losses.iter().for_each(|loss| note(&format!("tickpath: {loss}")));
             Ok(if losses.is_empty() { Outcome::Invalid } else { Outcome::Lost })
         }
     }
@@ -179,10 +179,10 @@ fn finish(args: &Compare, measured: &Measured, head: &ResultFile) -> anyhow::Res
 fn tell(args: &Compare, judgement: &Judgement) -> anyhow::Result<Outcome> {
     let rulings = rulings(judgement, &args.fail_if);
     let told = rulings.as_deref().unwrap_or_default();
-    say(&text(judgement, told));
     if let Some(file) = &args.markdown {
         fs::write(file, markdown(judgement, told)).with_context(|| format!("cannot write {}", file.display()))?;
     }
+    say(&text(judgement, told))?;
     let rulings = match rulings {
         // Whose metric went with its losses did not name the wrong one.
         Err(_) if !judgement.losses.is_empty() => return Ok(Outcome::Lost),
@@ -288,13 +288,13 @@ impl Progress for Steps {
     fn step(&self, what: &str, seconds: f64) {
         if !self.quiet {
             let about = if seconds > 0.0 { format!(", about {seconds:.0} s") } else { String::new() };
-            eprintln!("{what}{about}");
+            note(&format!("{what}{about}"));
         }
     }
 
     fn plan(&self, calls: usize, seconds: f64) {
         if !self.is_planned.replace(true) && !self.quiet {
-            eprintln!("tickpath: {}: {calls} calls", about(seconds));
+            note(&format!("tickpath: {}: {calls} calls", about(seconds)));
         }
     }
 }

@@ -1,30 +1,155 @@
-//! The files of an OMS, read, or refused in a sentence.
+//! The files of an OMS: read whole and refused with every mistake, or, for a command to a running OMS, read as far as they go.
 
-use std::path::Path;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 
+use tickpath_market::{SymbolId, VenueId};
 use tickpath_server::settings::{Faults, Settings};
-use tickpath_settings::SettingsError;
+use tickpath_settings::{SettingsError, parse, read_text};
 
 use crate::args::Usage;
 
-/// The whole file of an OMS, with the files that it names.
+/// Reads the whole file of an OMS, with the files that it names.
 pub fn read(file: &Path) -> anyhow::Result<Settings> {
-    Settings::read(file).map_err(|faults| refuse(file, &faults)).map_err(Into::into)
+    Settings::read(file).map_err(|faults| Usage(refused(file, &faults)).into())
 }
 
-/// What a client needs of the file: where the OMS listens, and what it trades.
-pub fn read_for_client(file: &Path) -> Result<Settings, Usage> {
-    Settings::read_for_client(file).map_err(|faults| refuse(file, &faults))
+/// Parts of an OMS's file that a command to a running OMS may need. A mistake elsewhere in the file does not matter.
+#[derive(Debug, Clone, Default)]
+pub struct Known {
+    /// The file.
+    pub file: PathBuf,
+    /// The name of the OMS; empty if it cannot be read, as the paths are.
+    pub name: String,
+    /// The folder of its journal.
+    pub journal: PathBuf,
+    /// The file of its users.
+    pub users_file: PathBuf,
+    /// Numbers and names of its venues.
+    pub venues: Vec<(VenueId, String)>,
+    unix: Option<PathBuf>,
+    tcp: Option<SocketAddr>,
+    /// Its certificate, if its TCP address is encrypted.
+    certificate: Option<PathBuf>,
+    instruments_file: PathBuf,
 }
 
-fn refuse(file: &Path, faults: &Faults) -> Usage {
+/// An instrument as far as a request names it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed {
+    /// Its name.
+    pub name: String,
+    /// Its number.
+    pub symbol: SymbolId,
+    /// Its venue, if the file of the OMS has it.
+    pub venue: Option<VenueId>,
+}
+
+impl Known {
+    /// Reads the file as far as it goes. What is missing is refused once it is needed.
+    pub fn read(file: &Path) -> Self {
+        let mut known = Self { file: file.to_owned(), ..Self::default() };
+        let Ok(text) = read_text(file) else { return known };
+        let path = |path: Option<PathBuf>| path.unwrap_or_default();
+        // Mistakes of the whole file are told by `why`.
+        let _ = parse(&text, file, |top| {
+            known.name = top.text("name").unwrap_or_default();
+            known.journal = path(top.path("journal").and_then(|journal| std::path::absolute(journal).ok()));
+            known.users_file = path(top.path("users"));
+            known.instruments_file = path(top.path("instruments"));
+            top.section("listen", |listen| (known.unix, known.tcp) = (listen.path("unix"), listen.parsed("tcp")));
+            known.certificate = top.section_if("tls", |tls| path(tls.path("certificate")));
+            let venues =
+                top.sections("venue", |venue| Some((venue.number("number", 0..=u16::MAX)?, venue.text("name")?)));
+            known.venues = venues.into_iter().flatten().map(|(number, name)| (VenueId(number), name)).collect();
+        });
+        known
+    }
+
+    /// Returns the address of the OMS, as the file has it.
+    pub fn url(&self) -> anyhow::Result<String> {
+        Ok(match (&self.unix, self.tcp, &self.certificate) {
+            (Some(path), ..) => format!("unix://{}", std::path::absolute(path)?.display()),
+            (None, Some(address), Some(file)) if !file.as_os_str().is_empty() => {
+                format!("tls://{address}?ca={}", std::path::absolute(file)?.display())
+            }
+            (None, Some(address), None) => format!("tcp://{address}"),
+            (None, ..) => return Err(self.lacks("the address of the OMS", "--oms URL").into()),
+        })
+    }
+
+    /// Returns the folder of the journal.
+    pub fn journal(&self) -> Result<PathBuf, Usage> {
+        match self.journal.as_os_str().is_empty() {
+            false => Ok(self.journal.clone()),
+            true => Err(self.lacks("the folder of the journal", "it as DIR")),
+        }
+    }
+
+    /// Returns the instrument with this name, or with this number: of a table that holds names of digits alone only by name.
+    pub fn instrument(&self, name: &str) -> Result<Listed, Usage> {
+        let all = self.instruments();
+        if let Some(found) = all.iter().flatten().find(|listed| listed.name == name) {
+            return Ok(found.clone());
+        }
+        let is_number = |name: &str| name.bytes().all(|byte| byte.is_ascii_digit());
+        let has_such_names = all.iter().flatten().any(|listed| is_number(&listed.name));
+        if let Some(number) = name.parse::<u16>().ok().filter(|_| !has_such_names) {
+            let symbol = SymbolId(number.into());
+            let venue = all.iter().flatten().find(|listed| listed.symbol == symbol).and_then(|listed| listed.venue);
+            return Ok(Listed { name: name.to_owned(), symbol, venue });
+        }
+        let Some(all) = all else {
+            return Err(self.lacks(&format!("the number of '{name}'"), "the instrument's number in place of its name"));
+        };
+        let names: Vec<String> = all.into_iter().map(|listed| listed.name).collect();
+        let (file, names) = (self.instruments_file.display(), names.join(", "));
+        Err(Usage(format!("'{name}' is no instrument of {file}; use one of {names}")))
+    }
+
+    /// Returns the rows of the table of instruments that have a name and a number, whatever the others are like; none if
+    /// there is no table.
+    pub fn instruments(&self) -> Option<Vec<Listed>> {
+        let text = read_text(&self.instruments_file).ok()?;
+        let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+        let rows = text.lines().filter(|line| !line.trim().is_empty() && !line.starts_with('#'));
+        let mut rows = rows.map(|line| line.split(',').map(str::trim).collect::<Vec<_>>());
+        let heads = rows.next()?;
+        let column = |name: &str| heads.iter().position(|head| *head == name);
+        let (name, number, venue) = (column("symbol")?, column("number")?, column("venue"));
+        let listed = |cells: Vec<&str>| {
+            let symbol = cells.get(number)?.parse::<u16>().ok()?;
+            let name = cells.get(name).filter(|name| !name.is_empty())?;
+            let venue = venue.and_then(|venue| self.venue(cells.get(venue)?));
+            Some(Listed { name: (*name).to_owned(), symbol: SymbolId(symbol.into()), venue })
+        };
+        Some(rows.filter_map(listed).collect())
+    }
+
+    /// Returns the venue with this name or number.
+    fn venue(&self, cell: &str) -> Option<VenueId> {
+        let is_meant = |(number, name): &&(VenueId, String)| name == cell || number.to_string() == cell;
+        self.venues.iter().find(is_meant).map(|(number, _)| *number)
+    }
+
+    /// Returns the sentence for a part that the file does not give: which one, what to give instead, and the file's mistakes.
+    pub fn lacks(&self, what: &str, instead: &str) -> Usage {
+        let file = self.file.display();
+        let why = match Settings::read_for_client(&self.file) {
+            Err(faults) => refused(&self.file, &faults),
+            Ok(_) => format!("{file} does not have it"),
+        };
+        Usage(format!("{what} is not known; give {instead}, or mend the file of the OMS: {why}"))
+    }
+}
+
+fn refused(file: &Path, faults: &Faults) -> String {
     let is_missing =
         |fault: &SettingsError| matches!(fault, SettingsError::Missing { file: missing } if missing == file);
-    let no_file = faults.list.iter().any(is_missing);
-    Usage(if no_file { missing(file) } else { faults.to_string() })
+    if faults.list.iter().any(is_missing) { missing(file) } else { faults.to_string() }
 }
 
-/// What is said of a file that is not there.
+/// Returns the sentence for a file that is not there.
 pub fn missing(file: &Path) -> String {
     format!(
         "{}: there is no such file; name one by --config, or have `tickpath oms init` write a first one",

@@ -40,7 +40,7 @@ pub fn run(args: &Doctor) -> anyhow::Result<Outcome> {
     }
     let here = Host::here();
     if args.script {
-        say(&script(&here));
+        say(&script(&here))?;
         return Ok(Outcome::Good);
     }
     // It has nothing to save.
@@ -60,7 +60,7 @@ pub fn run(args: &Doctor) -> anyhow::Result<Outcome> {
         let text = serde_json::to_string_pretty(&found).context("this is a defect of Tickpath")?;
         std::fs::write(file, text + "\n").with_context(|| format!("cannot write {}", file.display()))?;
     }
-    say(&text(&found));
+    say(&text(&found))?;
     anyhow::ensure!(silent == 0, "{silent} of {} brokers could not be asked; above stands why", brokers.len());
     Ok(Outcome::Good)
 }

@@ -28,7 +28,7 @@ pub struct DropCopy {
 }
 
 pub fn run(args: &DropCopy) -> anyhow::Result<Outcome> {
-    let settings = args.whom.settings()?;
+    let settings = args.whom.known();
     let users_file = settings.users_file.display();
     // Such a session would hear nothing of others, and wait for it. Here it need not come to one.
     if let Ok(users) = Users::read(&settings.users_file)
@@ -42,7 +42,7 @@ pub fn run(args: &DropCopy) -> anyhow::Result<Outcome> {
         client.close();
         bail!(deaf(&args.whom.user, &format!("{users_file} where the OMS is")));
     }
-    eprintln!("what others are told, by its place, until Ctrl-C:");
+    crate::print::note("what others are told, by its place, until Ctrl-C:");
     let (mut out, mut ended, mut left) = (std::io::stdout().lock(), None, args.count.unwrap_or(u64::MAX));
     loop {
         let mut text = String::new();

@@ -1,6 +1,5 @@
 //! `tickpath exchange`: a simulated exchange as a process, and its first file.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -14,7 +13,7 @@ use tickpath_settings::SettingsError;
 
 use crate::args::Usage;
 use crate::outcome::{Outcome, stop_on_signals};
-use crate::print::say;
+use crate::print::{note, say};
 
 #[derive(Debug, Clone, Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -44,8 +43,8 @@ pub fn run(args: &Exchange) -> anyhow::Result<Outcome> {
         Some(ExchangeCommand::Init { folder }) => init(folder)?,
         None => {
             let settings = read(&args.config)?;
-            settings.doubts().iter().for_each(|doubt| eprintln!("tickpath: {doubt}"));
-            if args.check { say(&described(&settings)) } else { serve(settings)? }
+            settings.doubts().iter().for_each(|doubt| note(&format!("tickpath: {doubt}")));
+            if args.check { say(&described(&settings))? } else { serve(settings)? }
         }
     }
     Ok(Outcome::Good)
@@ -74,16 +73,14 @@ fn init(folder: &Path) -> anyhow::Result<()> {
         let folder = folder.display();
         text.push_str(&format!("the table of instruments comes with its OMS: tickpath oms init --folder {folder}\n"));
     }
-    say(&text);
-    Ok(())
+    say(&text)
 }
 
 fn serve(settings: Settings) -> anyhow::Result<()> {
     let orders = orders().context("cannot listen for signals")?;
     let venue = settings.venue;
     let mut tell = |event: Event| {
-        // Whoever closed our standard error does not want to know.
-        let _ = writeln!(std::io::stderr(), "{} venue {venue}: {event}", rfc3339(utc_ns()));
+        note(&format!("{} venue {venue}: {event}", rfc3339(utc_ns())));
     };
     Ok(tickpath_exchange::run(HostClock::get()?, settings, &orders, &mut tell)?)
 }

@@ -10,7 +10,7 @@ use tickpath_result::{LoadError, ResultFile};
 
 use crate::args::{Usage, can_be_written};
 use crate::outcome::Outcome;
-use crate::print::say;
+use crate::print::{note, say};
 
 #[derive(Debug, Args)]
 pub struct History {
@@ -33,10 +33,10 @@ pub fn run(args: &History) -> anyhow::Result<Outcome> {
     }
     let histories = histories(results);
     let texts: Vec<String> = histories.iter().map(trends::Trends::text).collect();
-    say(&texts.join("\n"));
     if let Some(file) = &args.html {
         std::fs::write(file, trends::page(&histories)).with_context(|| format!("cannot write {}", file.display()))?;
     }
+    say(&texts.join("\n"))?;
     Ok(Outcome::Good)
 }
 
@@ -52,7 +52,7 @@ fn results(folder: &Path) -> anyhow::Result<Vec<ResultFile>> {
         match ResultFile::load(&path) {
             Ok(result) => results.push(result),
             Err(LoadError::NoSchema { .. }) => {}
-            Err(error) => eprintln!("tickpath: {error}"),
+            Err(error) => note(&format!("tickpath: {error}")),
         }
     }
     Ok(results)

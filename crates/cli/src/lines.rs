@@ -6,7 +6,6 @@
 //!   {"ts":"2026-01-02T03:04:05Z","level":"info","oms":"desk","event":"logged_in","user":"anna","session":3,…}
 //! ```
 
-use std::io::Write;
 use std::sync::mpsc::Receiver;
 
 use serde_json::{Map, Value, json};
@@ -16,6 +15,8 @@ use tickpath_oms::Notice;
 use tickpath_result::rfc3339;
 use tickpath_server::ServerEvent;
 use tickpath_server::settings::LogForm;
+
+use crate::print::note;
 
 /// Lines of one second; what is more of them is one line.
 const MOST_LINES: u32 = 50;
@@ -77,8 +78,7 @@ impl Lines {
     }
 
     fn put(&self, event: &Event) {
-        // Whoever closed our standard error does not want to know.
-        let _ = writeln!(std::io::stderr(), "{}", self.line(&rfc3339(utc_ns()), event));
+        note(&self.line(&rfc3339(utc_ns()), event));
     }
 
     fn line(&self, at: &str, event: &Event) -> String {

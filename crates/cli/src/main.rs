@@ -3,6 +3,11 @@
 //! `command` is the command line; each command is a module. Errors come here: a sentence on standard error, and the exit
 //! code of the contract: 0 good, 1 the run failed, 2 bad usage, 3 measured but invalid, 4 a --fail-if limit was exceeded, 5 nobody answered, 130 Ctrl-C.
 
+#![deny(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "these panic where the output is closed or full; use `print`"
+)]
 #![allow(rustdoc::broken_intra_doc_links, reason = "help texts are doc comments, and URLs in them have brackets")]
 
 mod args;
@@ -33,27 +38,33 @@ mod turn;
 mod when;
 mod words;
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use clap::Parser;
 
 use command::{Args, Command};
 use outcome::Outcome;
+use print::note;
 
 fn main() -> ExitCode {
-    let args = Args::parse();
-    match run(args.command) {
+    let done = match Args::try_parse() {
+        Ok(args) => run(args.command),
+        Err(told) => help(&told),
+    };
+    match done {
         Ok(Outcome::Good) => ExitCode::SUCCESS,
         Ok(Outcome::Invalid) => ExitCode::from(3),
         Ok(Outcome::Lost) => ExitCode::FAILURE,
         Ok(Outcome::LimitExceeded) => ExitCode::from(4),
         Ok(Outcome::Unanswered) => ExitCode::from(5),
+        Ok(Outcome::BadUsage) => ExitCode::from(2),
         Ok(Outcome::Interrupted) => {
-            eprintln!("tickpath: interrupted");
+            note("tickpath: interrupted");
             ExitCode::from(130)
         }
         Err(error) => {
-            eprintln!("tickpath: {error:#}");
+            note(&format!("tickpath: {error:#}"));
             ExitCode::from(match () {
                 () if error.is::<args::Usage>() => 2,
                 () if error.is::<args::Unanswered>() => 5,
@@ -61,6 +72,16 @@ fn main() -> ExitCode {
             })
         }
     }
+}
+
+/// Prints a help text or the version, or what is wrong with the command line.
+fn help(told: &clap::Error) -> anyhow::Result<Outcome> {
+    let printed = told.print().and_then(|()| std::io::stdout().flush());
+    if told.use_stderr() {
+        // The sentence stands on standard error, or cannot be written there.
+        return Ok(Outcome::BadUsage);
+    }
+    print::written(printed).map(|()| Outcome::Good)
 }
 
 fn run(command: Command) -> anyhow::Result<Outcome> {

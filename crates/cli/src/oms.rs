@@ -19,12 +19,12 @@ use tickpath_server::settings::{
     self, AccountPattern, EditError, InitError, NewUser, ROLES, Settings, User, Users, UsersFile,
 };
 use tickpath_session::{Query, Role, Secret, Status};
-use tickpath_settings::SettingsError;
 
 use crate::args::Usage;
-use crate::desk::{missing, read};
+use crate::desk::{Known, read};
 use crate::order::Whom;
 use crate::outcome::Outcome;
+use crate::print::{note, say};
 use crate::words;
 
 /// Characters of a password that we make: each of them one of 32, so that nobody guesses it.
@@ -172,10 +172,10 @@ fn status_help() -> String {
 
 /// Asks a running OMS how it is.
 fn status(whom: &Whom) -> anyhow::Result<Outcome> {
-    let mut client = whom.connect(&whom.settings()?, Since::Now)?;
+    let mut client = whom.connect(&whom.known(), Since::Now)?;
     let journal = client.welcome().journal;
     if client.query(Query { what: Query::STATUS, ..Query::default() }).is_err() {
-        bail!("the OMS went away before it was asked; ask again");
+        bail!("the connection was lost before the OMS was asked; run the command again");
     }
     let mut told = None;
     while told.is_none() {
@@ -186,10 +186,11 @@ fn status(whom: &Whom) -> anyhow::Result<Outcome> {
             }
         })?;
     }
-    println!("{:<16} {journal}", "journal");
-    told.iter().flat_map(Status::fields).for_each(|(name, value)| println!("{name:<16} {value}"));
     client.close();
-    Ok(Outcome::Good)
+    let journal = ("journal", journal);
+    let fields = std::iter::once(journal).chain(told.iter().flat_map(Status::fields));
+    let text: String = fields.map(|(name, value)| format!("{name:<16} {value}\n")).collect();
+    say(&text).map(|()| Outcome::Good)
 }
 
 /// Checks the files, and then asks the OMS that writes their journal to read them.
@@ -204,15 +205,16 @@ fn reload(file: &Path) -> anyhow::Result<Outcome> {
     rustix::process::kill_process(pid, Signal::HUP).with_context(|| {
         format!("process {}, which writes {journal}, cannot be asked; ask as its user", pid.as_raw_nonzero())
     })?;
-    println!("process {} reads its files again, and says in its log what has changed", pid.as_raw_nonzero());
+    let pid = pid.as_raw_nonzero();
+    say(&format!("process {pid} reads its files again, and says in its log what has changed\n"))?;
     Ok(Outcome::Good)
 }
 
 fn check(file: &Path) -> anyhow::Result<Outcome> {
     let settings = read(file)?;
     let doubts = settings.doubts().into_iter().chain(settings.limit_doubts());
-    doubts.for_each(|doubt| eprintln!("tickpath: {doubt}"));
-    println!("{}", summary(&settings));
+    doubts.for_each(|doubt| note(&format!("tickpath: {doubt}")));
+    say(&format!("{}\n", summary(&settings)))?;
     Ok(Outcome::Good)
 }
 
@@ -255,7 +257,7 @@ fn init(folder: &Path) -> anyhow::Result<Outcome> {
         text.push_str(&format!("  {user:<8}{password}  (also in {}; take it away when you know it)\n", file.display()));
     }
     text.push_str(&format!("next: tickpath oms --config {} --check\n", made.files[0].display()));
-    print!("{text}");
+    say(&text)?;
     Ok(Outcome::Good)
 }
 
@@ -266,30 +268,30 @@ fn random_password() -> String {
 }
 
 fn user(command: &UserCommand) -> anyhow::Result<Outcome> {
-    match command {
+    let text = match command {
         UserCommand::Add { whom, role, accounts, sessions, password } => {
             let (accounts, sessions) = (accounts.clone(), sessions.clone());
             let new = NewUser { name: whom.name.clone(), role: *role, accounts, sessions, secret: password.secret()? };
             let sessions = change(&whom.config, |users| users.add(&new))?;
             let sessions = sessions_of(&sessions);
-            println!("user '{}' may log in to {sessions}; an OMS that runs knows of it within a second", whom.name);
+            format!("user '{}' may log in to {sessions}; an OMS that runs knows of it within a second\n", whom.name)
         }
         UserCommand::Passwd { whom, password } => {
             let secret = password.secret()?;
             change(&whom.config, |users| users.set_secret(&whom.name, &secret))?;
-            println!("user '{}' has another password", whom.name);
+            format!("user '{}' has another password\n", whom.name)
         }
         UserCommand::Disable(whom) => {
             change(&whom.config, |users| users.set_disabled(&whom.name, true))?;
-            println!("user '{}' may not log in any more", whom.name);
+            format!("user '{}' may not log in any more\n", whom.name)
         }
         UserCommand::Enable(whom) => {
             change(&whom.config, |users| users.set_disabled(&whom.name, false))?;
-            println!("user '{}' may log in", whom.name);
+            format!("user '{}' may log in\n", whom.name)
         }
-        UserCommand::List(config) => print!("{}", table(&config.users()?.list)),
-    }
-    Ok(Outcome::Good)
+        UserCommand::List(config) => table(&config.users()?.list),
+    };
+    say(&text).map(|()| Outcome::Good)
 }
 
 /// Changes the users, who stay locked from before they are read until they are written.
@@ -307,11 +309,11 @@ fn change<T>(config: &Config, change: impl FnOnce(&mut UsersFile) -> Result<T, E
 
 impl Config {
     fn users_file(&self) -> anyhow::Result<PathBuf> {
-        let file = &self.config;
-        Settings::users_file(file).map_err(|error| match error {
-            SettingsError::Missing { .. } => Usage(missing(file)).into(),
-            _ => Usage(error.to_string()).into(),
-        })
+        let known = Known::read(&self.config);
+        match known.users_file.as_os_str().is_empty() {
+            false => Ok(known.users_file),
+            true => Err(known.lacks("the file of the users", "the file of the OMS by --config FILE").into()),
+        }
     }
 
     fn users(&self) -> anyhow::Result<Users> {

@@ -16,15 +16,16 @@ use tickpath_clock::{Clock, HostClock, utc_ns};
 use tickpath_market::{
     AccountId, CancelOrder, ClientOrderId, ConditionalOrder, ExecType, ExecutionReport, MassCancel, MassCancelType,
     NewOrder, OrdStatus, OrderId, OrderType, Price, Quantity, ReplaceConditional, ReplaceOrder, Request, Side,
-    SymbolId, TimeInForce, Trigger,
+    TimeInForce, Trigger,
 };
-use tickpath_orders::Instrument;
-use tickpath_server::settings::Settings;
+use tickpath_orders::Denial;
 use tickpath_session::Refusal;
 
 use crate::args::{Unanswered, Usage};
-use crate::orders::report_line;
+use crate::desk::Known;
+use crate::orders::{denial_line, report_line};
 use crate::outcome::Outcome;
+use crate::print::Printer;
 use crate::when::WHEN_HELP;
 
 /// What the exit codes of an order are, for the help of who asks for all of it.
@@ -43,7 +44,7 @@ pub struct Order {
 /// Which OMS, and as whom.
 #[derive(Debug, Clone, Args)]
 pub struct Whom {
-    /// The file of the OMS: it names its address and its instruments
+    /// The file of the OMS, for its address and its instruments. With --oms and --password-file it need not be there
     #[arg(long, value_name = "FILE", default_value = "oms.toml")]
     pub config: PathBuf,
     /// The address of the OMS, if it is not the one in its file: unix:///PATH, tcp://HOST:PORT or
@@ -81,16 +82,16 @@ pub enum OrderCommand {
     /// A limit order, or a market order without a price
     #[command(after_help = EXIT_CODES)]
     New {
-        /// The instrument's name
+        /// The instrument's name, or its number
         symbol: String,
         /// buy or sell
         #[arg(value_parser = side)]
         side: Side,
         /// How much
-        #[arg(value_parser = quantity)]
+        #[arg(value_parser = quantity, allow_negative_numbers = true)]
         quantity: Quantity,
         /// The limit; none for a market order
-        #[arg(value_parser = price)]
+        #[arg(value_parser = price, allow_negative_numbers = true)]
         price: Option<Price>,
         /// How long it works: day, gtc, ioc or fok
         #[arg(long, value_name = "TIF", default_value = "day", value_parser = time_in_force)]
@@ -119,10 +120,10 @@ pub enum OrderCommand {
         /// Your own id of the order
         original: u64,
         /// The new total quantity, what is filled included
-        #[arg(value_parser = quantity)]
+        #[arg(value_parser = quantity, allow_negative_numbers = true)]
         quantity: Quantity,
         /// The new limit; 0 for a market order that is armed
-        #[arg(value_parser = price)]
+        #[arg(value_parser = price, allow_negative_numbers = true)]
         price: Price,
         /// Another trigger, of an order that is armed; it keeps its own if not given
         #[arg(long, value_name = "TRIGGER", long_help = WHEN_HELP)]
@@ -143,18 +144,18 @@ pub enum OrderCommand {
 
 pub fn run(args: &Order) -> anyhow::Result<Outcome> {
     let common = args.command.common();
-    let settings = common.whom.settings()?;
+    let (known, clock) = (common.whom.known(), HostClock::get()?);
     let id = ClientOrderId(common.id.unwrap_or_else(utc_ns));
-    let request = args.command.request(&settings, id)?;
-    let mut client = common.whom.connect(&settings, Since::Now)?;
+    let request = args.command.request(&known, id)?;
+    let mut client = common.whom.connect(&known, Since::Now)?;
     // A logon may leave something to be told first.
     if client.send(&request).is_err() {
-        bail!("the OMS went away before the request was sent; send it again");
+        bail!("the connection was lost before the request was sent; run the command again");
     }
-    let clock = HostClock::get()?;
-    let outcome = hear(&mut client, &clock, &request, u64::from(common.wait) * 1_000_000_000)?;
+    let mut printer = Printer::default();
+    let heard = hear(&mut client, &clock, &request, u64::from(common.wait) * 1_000_000_000, &mut printer);
     client.close();
-    Ok(outcome)
+    printer.end(heard)
 }
 
 impl OrderCommand {
@@ -167,7 +168,7 @@ impl OrderCommand {
         }
     }
 
-    fn request(&self, settings: &Settings, id: ClientOrderId) -> anyhow::Result<Request> {
+    fn request(&self, known: &Known, id: ClientOrderId) -> anyhow::Result<Request> {
         let account = AccountId(self.common().account);
         let original = |original: u64| ClientOrderId(original);
         Ok(match self {
@@ -176,14 +177,14 @@ impl OrderCommand {
                     client_order_id: id,
                     price: price.unwrap_or_default(),
                     quantity: *quantity,
-                    symbol: symbol_id(settings, symbol)?,
+                    symbol: known.instrument(symbol)?.symbol,
                     account,
                     side: side.code(),
                     order_type: if price.is_some() { OrderType::Limit } else { OrderType::Market }.code(),
                     time_in_force: tif.code(),
                     ..NewOrder::default()
                 };
-                match trigger(settings, when.as_deref())? {
+                match trigger(known, when.as_deref())? {
                     Some(trigger) => Request::Conditional(ConditionalOrder { order, trigger }),
                     None => Request::New(order),
                 }
@@ -197,7 +198,7 @@ impl OrderCommand {
             }),
             Self::Replace { original: order, quantity, price, when, .. } => {
                 let (client_order_id, original, price, quantity) = (id, original(*order), *price, *quantity);
-                match trigger(settings, when.as_deref())? {
+                match trigger(known, when.as_deref())? {
                     Some(trigger) => Request::ReplaceConditional(ReplaceConditional {
                         client_order_id,
                         original,
@@ -219,7 +220,12 @@ impl OrderCommand {
             }
             Self::MassCancel { symbol, .. } => Request::MassCancel(MassCancel {
                 client_order_id: id,
-                symbol: symbol.as_deref().map_or(Ok(SymbolId(0)), |name| symbol_id(settings, name))?,
+                symbol: symbol
+                    .as_deref()
+                    .map(|name| known.instrument(name))
+                    .transpose()?
+                    .map(|it| it.symbol)
+                    .unwrap_or_default(),
                 account,
                 cancel_type: if symbol.is_some() { MassCancelType::Symbol } else { MassCancelType::All }.code(),
                 ..MassCancel::default()
@@ -229,22 +235,14 @@ impl OrderCommand {
 }
 
 impl Whom {
-    /// What the OMS was told.
-    pub fn settings(&self) -> Result<Settings, Usage> {
-        crate::desk::read_for_client(&self.config)
+    /// Reads the file of the OMS as far as it goes.
+    pub fn known(&self) -> Known {
+        Known::read(&self.config)
     }
 
-    /// Where it listens.
-    pub fn url(&self, settings: &Settings) -> anyhow::Result<String> {
-        Ok(match (&self.oms, &settings.listen.unix, settings.listen.tcp) {
-            (Some(url), ..) => url.clone(),
-            (None, Some(path), _) => format!("unix://{}", std::path::absolute(path)?.display()),
-            (None, None, Some(address)) => match &settings.listen.tls {
-                Some(tls) => format!("tls://{address}?ca={}", std::path::absolute(&tls.certificate)?.display()),
-                None => format!("tcp://{address}"),
-            },
-            (None, None, None) => bail!("{}: it listens nowhere; name the OMS by --oms", self.config.display()),
-        })
+    /// Returns the address of the OMS.
+    pub fn url(&self, known: &Known) -> anyhow::Result<String> {
+        self.oms.clone().map_or_else(|| known.url(), Ok)
     }
 
     /// The file of the user's password.
@@ -254,17 +252,17 @@ impl Whom {
     }
 
     /// Logs in.
-    pub fn connect(&self, settings: &Settings, since: Since) -> anyhow::Result<Client> {
-        self.come(settings, since, false)
+    pub fn connect(&self, known: &Known, since: Since) -> anyhow::Result<Client> {
+        self.come(known, since, false)
     }
 
     /// Logs in to hear what others are told, and for nothing else.
-    pub fn connect_to_copy(&self, settings: &Settings, since: Since) -> anyhow::Result<Client> {
-        self.come(settings, since, true)
+    pub fn connect_to_copy(&self, known: &Known, since: Since) -> anyhow::Result<Client> {
+        self.come(known, since, true)
     }
 
-    fn come(&self, settings: &Settings, since: Since, drop_copy: bool) -> anyhow::Result<Client> {
-        let (url, password) = (self.url(settings)?, password(&self.password_file())?);
+    fn come(&self, known: &Known, since: Since, drop_copy: bool) -> anyhow::Result<Client> {
+        let (url, password) = (self.url(known)?, password(&self.password_file())?);
         let config = ClientConfig {
             session: self.session,
             since,
@@ -285,8 +283,15 @@ impl Whom {
 /// After the venue's answer, in nanoseconds.
 const MORE_NS: i64 = 100_000_000;
 
-/// Prints what the request comes to, until the venue has spoken or the OMS has denied it.
-fn hear(client: &mut Client, clock: &HostClock, request: &Request, patience_ns: u64) -> anyhow::Result<Outcome> {
+/// Prints the reports of the request, until the venue has answered or the OMS has denied it. An answer that was received
+/// decides, whatever becomes of the OMS or of the output.
+fn hear(
+    client: &mut Client,
+    clock: &HostClock,
+    request: &Request,
+    patience_ns: u64,
+    printer: &mut Printer,
+) -> anyhow::Result<Outcome> {
     let (id, session) = (request.client_order_id(), client.welcome().session);
     let original = match request {
         // An order of another session goes by the id of the request alone.
@@ -310,20 +315,32 @@ fn hear(client: &mut Client, clock: &HostClock, request: &Request, patience_ns: 
             Some(_) => {}
         }
         client.wait(10_000_000);
-        client.poll(|event| match event {
+        let polled = client.poll(|event| match event {
             Event::Report { report, .. } if is_meant(&report) => {
-                print!("{}", report_line(session, &report));
+                printer.say(&report_line(session, &report));
                 let answers = report.client_order_id == id || matches!(request, Request::MassCancel(_));
                 outcome = outcome.take().or(is_answer(&report).filter(|_| answers));
             }
-            Event::Denied { denial, .. } if denial.client_order_id == id => {
-                print!("{}", crate::orders::denial_line(session, &denial));
-                outcome = Some(Outcome::Lost);
-            }
+            Event::Denied { denial, .. } if denial.client_order_id == id => match request {
+                Request::MassCancel(all) if denial.code == Denial::UnknownOrder.code() => {
+                    let account = all.account.0;
+                    printer.say(&format!(
+                        "nothing to cancel: session {session} has no such order open for account {account}\n"
+                    ));
+                    outcome = Some(Outcome::Good);
+                }
+                _ => {
+                    printer.say(&denial_line(session, &denial));
+                    outcome = Some(Outcome::Lost);
+                }
+            },
             Event::Disconnected { why } => ends = Some(why),
             _ => {}
-        })?;
-        if let Some(why) = ends {
+        });
+        if let Some(why) = ends.take().or(polled.err()) {
+            if let Some(outcome) = outcome {
+                return Ok(outcome);
+            }
             let id = id.0;
             bail!(Unanswered(format!(
                 "whether the OMS has taken request {id} is not known; `tickpath orders` tells: {why}"
@@ -331,9 +348,6 @@ fn hear(client: &mut Client, clock: &HostClock, request: &Request, patience_ns: 
         }
         let waited = clock.ns_between(from, clock.ticks());
         if outcome.is_none() && waited > patience_ns as i64 {
-            if matches!(request, Request::MassCancel(_)) {
-                return Ok(Outcome::Good);
-            }
             bail!(Unanswered(format!(
                 "the venue has not answered request {} within {} s, and may still; `tickpath orders` tells how it stands",
                 id.0,
@@ -360,33 +374,15 @@ fn is_answer(report: &ExecutionReport) -> Option<Outcome> {
 }
 
 /// What an order waits for, if it is to wait.
-fn trigger(settings: &Settings, when: Option<&str>) -> anyhow::Result<Option<Trigger>> {
-    when.map(|text| crate::when::read(text, |name| symbol_id(settings, name))).transpose()
-}
-
-/// The number of the instrument with this name.
-pub fn symbol_id(settings: &Settings, name: &str) -> Result<SymbolId, Usage> {
-    symbol(settings, name).map(|instrument| instrument.symbol)
-}
-
-/// The instrument with this name.
-pub fn symbol<'a>(settings: &'a Settings, name: &str) -> Result<&'a Instrument, Usage> {
-    let known = settings.instruments.iter().find(|instrument| instrument.name.to_string() == name);
-    known.ok_or_else(|| {
-        let names: Vec<String> = settings.instruments.iter().map(|instrument| instrument.name.to_string()).collect();
-        Usage(format!(
-            "'{name}' is no instrument of {}; use one of {}",
-            settings.instruments_file.display(),
-            names.join(", ")
-        ))
-    })
+fn trigger(known: &Known, when: Option<&str>) -> anyhow::Result<Option<Trigger>> {
+    when.map(|text| crate::when::read(text, |name| Ok(known.instrument(name)?.symbol))).transpose()
 }
 
 /// The first line of a file.
 pub fn password(file: &Path) -> anyhow::Result<String> {
     let text = std::fs::read_to_string(file);
     let text =
-        text.with_context(|| format!("{}: no password there; name its file by --password-file", file.display()))?;
+        text.with_context(|| format!("{}: no password there; name its file by --password-file FILE", file.display()))?;
     Ok(text.lines().next().unwrap_or_default().to_owned())
 }
 

@@ -7,20 +7,21 @@
 //!   3474042.14  2026-11-22T18:03:51Z               13        0        1  BTCUSDT   buy  …  armed             BTCUSDT last >= 65000
 //! ```
 
-use std::io::Write;
 use std::path::PathBuf;
 
 use clap::Args;
 use tickpath_log::{Place, Reader, Registration, Start};
 use tickpath_market::{
-    ExecType, ExecutionReport, ManualOrderIndicator, Notional, OrdStatus, OrderDenied, OrderId, Price, Side, SymbolId,
+    ExecType, ExecutionReport, ManualOrderIndicator, Notional, OrdStatus, OrderDenied, OrderId, SCALE, Side, SymbolId,
 };
 use tickpath_oms::journal;
 use tickpath_orders::{Core, Denial, Foreign, Measure, OrderView, Output};
 use tickpath_result::rfc3339;
 
+use crate::desk::Known;
 use crate::log::fields::word;
 use crate::outcome::Outcome;
+use crate::print::{is_closed, note, say};
 
 /// How long who follows waits before it looks again.
 const LOOK_NS: u64 = 1_000_000;
@@ -43,28 +44,25 @@ pub struct Orders {
 pub fn run(args: &Orders) -> anyhow::Result<Outcome> {
     let dir = match &args.dir {
         Some(dir) => dir.clone(),
-        None => crate::desk::read_for_client(&args.config)?.journal,
+        None => Known::read(&args.config).journal()?,
     };
     let place = crate::log::place::journal(&dir)?;
     let (mut replay, mut core) = journal::follow(&place)?;
     while replay.step(&mut core, |_, _, _| {})? {}
     // A page that is lost would pass for the end.
     replay.check_end()?;
-    let mut out = std::io::stdout().lock();
-    // Whoever closed our output has read enough of it.
-    let mut print = |text: &str| out.write_all(text.as_bytes()).and_then(|()| out.flush()).is_ok();
     let writer = Reader::open(&place, Start::Now, Registration::Unregistered)?.writer();
     let whose = writer.map_or("no OMS writes it now".to_owned(), |pid| format!("process {pid} writes it"));
-    let mut is_read = print(&format!("{place}, all before record {}; {whose}\n", replay.sequence()))
-        && print(&if args.foreign { foreign(&core) } else { table(&core, &place) });
+    say(&format!("{place}, all before record {}; {whose}\n", replay.sequence()))?;
+    say(&if args.foreign { foreign(&core) } else { table(&core, &place) })?;
     if args.follow {
-        eprintln!("what clients are told from record {} on, until Ctrl-C:", replay.sequence());
+        note(&format!("what clients are told from record {} on, until Ctrl-C:", replay.sequence()));
     }
-    while args.follow && is_read {
+    while args.follow && !is_closed() {
         let mut lines = String::new();
         let came = replay.step(&mut core, |_, _, outputs| lines = outputs.iter().filter_map(line).collect())?;
         match came {
-            true => is_read = lines.is_empty() || print(&lines),
+            true => say(&lines)?,
             false => tickpath_clock::sleep_ns(LOOK_NS),
         }
     }
@@ -212,7 +210,8 @@ fn measured(denial: Denial, number: i128) -> Option<String> {
     Some(match denial.measure() {
         Measure::Nothing => return None,
         Measure::Count => number.to_string(),
-        Measure::Decimal => i64::try_from(number).map_or_else(|_| number.to_string(), |units| Price(units).to_string()),
+        // A sum of quantities may be more than one quantity can be; money has eight decimals more.
+        Measure::Decimal => Notional(number.saturating_mul(SCALE.into())).to_string(),
         Measure::Money => Notional(number).to_string(),
         Measure::Nanoseconds => match u64::try_from(number) {
             Ok(u64::MAX) => "never".to_owned(),

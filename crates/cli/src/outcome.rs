@@ -39,6 +39,8 @@ pub enum Outcome {
     Lost,
     /// What became of a request is not known.
     Unanswered,
+    /// The command line made no sense; the sentence is printed.
+    BadUsage,
     /// Ctrl-C; what was measured before is saved.
     Interrupted,
 }

@@ -7,6 +7,8 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 use tickpath_harness::Progress;
 
+use crate::print::note;
+
 /// Columns of the bar.
 const WIDTH: usize = 24;
 
@@ -56,7 +58,7 @@ impl Progress for Bar {
         self.fill(seconds);
         if !self.quiet {
             let runs = if runs == 1 { "1 run".to_owned() } else { format!("{runs} runs") };
-            self.bar.suspend(|| eprintln!("tickpath: {}: {runs}", about(seconds)));
+            self.bar.suspend(|| note(&format!("tickpath: {}: {runs}", about(seconds))));
         }
     }
 }

@@ -70,7 +70,7 @@ pub fn run(args: &Report) -> anyhow::Result<Outcome> {
         }
     }
     if !written {
-        say(&terminal(&result, args.all));
+        say(&terminal(&result, args.all))?;
     }
     Ok(Outcome::Good)
 }
@@ -78,8 +78,7 @@ pub fn run(args: &Report) -> anyhow::Result<Outcome> {
 /// To standard output if the file is called `-`.
 fn write(file: &Path, text: &str) -> anyhow::Result<()> {
     if file == Path::new("-") {
-        say(text);
-        return Ok(());
+        return say(text);
     }
     std::fs::write(file, text)
         .with_context(|| format!("cannot write {}; name a file that may be written", file.display()))

@@ -1,8 +1,8 @@
 //! `tickpath top`: a running OMS at a glance, from its counters and its journal, without a word to it.
 
 use std::collections::BTreeMap;
-use std::io::{IsTerminal, Write};
-use std::path::PathBuf;
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
@@ -18,9 +18,11 @@ use tickpath_meter::Meters;
 use tickpath_server::settings::{Settings, Users};
 use tickpath_web::{FRAME_NS, Follower, HopRow, Names, Recent, View, duration};
 
+use crate::desk::Known;
 use crate::outcome::Outcome;
+use crate::print::say;
 
-/// The width of a frame that goes to no terminal.
+/// Columns of a frame that goes to no terminal, if the environment's COLUMNS says nothing.
 const TEXT_WIDTH: u16 = 120;
 /// Rows above the open orders: the head, then latency with orders beside, then sessions with positions beside.
 const HEAD_ROWS: u16 = 1;
@@ -44,31 +46,40 @@ pub struct Top {
 }
 
 pub fn run(args: &Top) -> anyhow::Result<Outcome> {
-    let settings = crate::desk::read_for_client(&args.config)?;
+    let known = Known::read(&args.config);
     // Who may not read the users sees sessions without their names.
-    let users = Users::read(&settings.users_file).unwrap_or_default();
-    let mut screen = Screen::open(&settings, names(&settings, &users))?;
+    let users = Users::read(&known.users_file).unwrap_or_default();
+    let names = Names {
+        oms: known.name.clone(),
+        symbols: known.instruments().into_iter().flatten().map(|listed| (listed.symbol.0, listed.name)).collect(),
+        venues: known.venues.iter().map(|(number, name)| (number.0, name.clone())).collect(),
+        users: owners(&users),
+    };
+    let mut screen = Screen::open(&known.journal()?, names)?;
     if args.once || !std::io::stdout().is_terminal() {
         let view = screen.view()?;
-        // Whoever closed our output has read enough of it.
-        let _ = std::io::stdout().write_all(text(&view).as_bytes());
-        return Ok(Outcome::Good);
+        return say(&text(&view)).map(|()| Outcome::Good);
     }
     let mut terminal = ratatui::try_init()?;
     let ended = screen.show(&mut terminal);
-    ratatui::restore();
+    // A terminal that is gone needs no restoring.
+    let _ = ratatui::try_restore();
     ended.map(|()| Outcome::Good)
 }
 
 /// What the things of an OMS are called.
 pub fn names(settings: &Settings, users: &Users) -> Names {
-    let owners = users.list.iter().flat_map(|user| user.sessions.iter().map(|session| (*session, user.name.clone())));
     Names {
         oms: settings.name.clone(),
         symbols: settings.instruments.iter().map(|i| (i.symbol.0, i.name.as_str().to_owned())).collect(),
         venues: settings.venues.iter().map(|venue| (venue.rules.venue.0, venue.name.clone())).collect(),
-        users: owners.collect::<BTreeMap<u16, String>>(),
+        users: owners(users),
     }
+}
+
+/// Returns the user of each session.
+fn owners(users: &Users) -> BTreeMap<u16, String> {
+    users.list.iter().flat_map(|user| user.sessions.iter().map(|session| (*session, user.name.clone()))).collect()
 }
 
 /// What feeds the frames.
@@ -80,8 +91,8 @@ struct Screen {
 }
 
 impl Screen {
-    fn open(settings: &Settings, names: Names) -> anyhow::Result<Self> {
-        let place: Place = crate::log::place::journal(&settings.journal)?;
+    fn open(journal: &Path, names: Names) -> anyhow::Result<Self> {
+        let place: Place = crate::log::place::journal(journal)?;
         let meters = Meters::of(&names.oms)?;
         Ok(Self { names, meters, recent: Recent::default(), follower: Follower::open(&place)? })
     }
@@ -131,14 +142,16 @@ fn turned(key: &KeyEvent, first: usize) -> Option<usize> {
 
 /// A frame as lines, as high as it needs to be.
 fn text(view: &View) -> String {
+    let width = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    let width: u16 = width.filter(|columns| (40..=1_000).contains(columns)).unwrap_or(TEXT_WIDTH);
     let middle = middle_rows(view) + 3;
-    let rows = HEAD_ROWS + alarm_rows(view, TEXT_WIDTH) + STATE_ROWS + middle + view.orders.len() as u16 + LEAST_ROWS;
-    let area = Rect::new(0, 0, TEXT_WIDTH, rows);
+    let rows = HEAD_ROWS + alarm_rows(view, width) + STATE_ROWS + middle + view.orders.len() as u16 + LEAST_ROWS;
+    let area = Rect::new(0, 0, width, rows);
     let mut buffer = Buffer::empty(area);
     draw(view, 0, area, &mut buffer);
     let mut text = String::new();
     for y in 0..rows {
-        let line: String = (0..TEXT_WIDTH).map(|x| buffer[(x, y)].symbol()).collect();
+        let line: String = (0..width).map(|x| buffer[(x, y)].symbol()).collect();
         text.push_str(line.trim_end());
         text.push('\n');
     }
@@ -168,7 +181,7 @@ fn draw(view: &View, first: usize, area: Rect, buffer: &mut Buffer) {
     let [sessions, positions] = Layout::horizontal([Constraint::Fill(1), Constraint::Fill(1)]).spacing(2).areas(middle);
     session_table(view).render(sessions, buffer);
     position_table(view).render(positions, buffer);
-    order_table(view, first).render(orders, buffer);
+    order_table(view, first, orders.width).render(orders, buffer);
 }
 
 fn head_line(view: &View) -> Line<'_> {
@@ -251,24 +264,53 @@ fn position_table(view: &View) -> Table<'_> {
     table(&left_out("positions", more), heads, &widths, view.positions.iter().take(MOST_MIDDLE).map(row))
 }
 
-fn order_table(view: &View, first: usize) -> Table<'_> {
-    let row = |order: &tickpath_web::OrderRow| {
-        let [session, account] = [order.session.to_string(), order.account.to_string()].map(right);
-        let [leaves, filled, price] = [&order.leaves, &order.filled, &order.price].map(|number| right(number.clone()));
-        let [symbol, venue, side, status] =
-            [&order.symbol, &order.venue, &order.side, &order.status].map(|word| Cell::from(word.clone()));
-        Row::new([Cell::from(order.id.clone()), session, account, symbol, venue, side, leaves, filled, price, status])
+/// The open orders, from the first that is shown on. A narrow screen goes without columns, and never without a part of an id.
+fn order_table(view: &View, first: usize, width: u16) -> Table<'_> {
+    const HEADS: [&str; 10] =
+        ["order", "session", "account", "symbol", "venue", "side", "leaves", "filled", "price", "status"];
+    const WIDE: [usize; 10] = [18, 7, 8, 12, 8, 5, 10, 10, 14, 16];
+    const RIGHT: [bool; 10] = [false, true, true, false, false, false, true, true, true, false];
+    /// Columns in the order in which they are left out.
+    const SPARE: [usize; 6] = [4, 2, 1, 7, 5, 3];
+    let rows: Vec<[String; 10]> = view.orders.iter().map(order_cells).collect();
+    let longest = |column: usize| rows.iter().map(|cells| cells[column].chars().count()).max().unwrap_or(0);
+    let mut widths: Vec<usize> = (0..10).map(|column| longest(column).max(WIDE[column])).collect();
+    let mut kept: Vec<usize> = (0..10).collect();
+    let is_too_wide = |kept: &[usize], widths: &[usize]| {
+        kept.iter().map(|&column| widths[column] + 1).sum::<usize>() > usize::from(width) + 1
     };
-    let widths = [18, 7, 8, 12, 8, 5, 10, 10, 14, 16].map(Constraint::Length);
-    let heads = ["order", "session", "account", "symbol", "venue", "side", "leaves", "filled", "price", "status"];
+    if is_too_wide(&kept, &widths) {
+        widths = (0..10).map(|column| longest(column).max(HEADS[column].len())).collect();
+    }
+    for spare in SPARE {
+        if is_too_wide(&kept, &widths) {
+            kept.retain(|&column| column != spare);
+        }
+    }
+    let row = |cells: &[String; 10]| {
+        let cell = |&column: &usize| match RIGHT[column] {
+            true => right(cells[column].clone()),
+            false => Cell::from(cells[column].clone()),
+        };
+        Row::new(kept.iter().map(cell).collect::<Vec<_>>())
+    };
+    let lengths: Vec<Constraint> = kept.iter().map(|&column| Constraint::Length(widths[column] as u16)).collect();
     let count = view.orders.len() + view.orders_left_out;
     let title = left_out(&format!("{count} open orders"), view.orders_left_out);
-    table(&title, heads, &widths, view.orders.iter().skip(first).map(row))
+    table(&title, kept.iter().map(|&column| HEADS[column]), &lengths, rows.iter().skip(first).map(row))
 }
 
-fn table<'a, const N: usize>(
+fn order_cells(order: &tickpath_web::OrderRow) -> [String; 10] {
+    let tickpath_web::OrderRow { id, symbol, venue, side, leaves, filled, price, status, .. } = order;
+    let (session, account) = (order.session.to_string(), order.account.to_string());
+    let [id, symbol, venue, side] = [id, symbol, venue, side].map(|word| word.to_string());
+    let [leaves, filled, price, status] = [leaves, filled, price, status].map(|word| word.to_string());
+    [id, session, account, symbol, venue, side, leaves, filled, price, status]
+}
+
+fn table<'a>(
     title: &str,
-    heads: [&'static str; N],
+    heads: impl IntoIterator<Item = &'static str>,
     widths: &[Constraint],
     rows: impl Iterator<Item = Row<'a>>,
 ) -> Table<'a> {

@@ -12,6 +12,7 @@ use tickpath_log::own_file;
 use tickpath_result::{ResultFile, Run};
 
 use crate::outcome::Outcome;
+use crate::print::note;
 
 /// The right to measure on this machine; given back when it is dropped, or its process ends.
 ///
@@ -90,10 +91,10 @@ fn wait(mut file: File, quiet: bool) -> anyhow::Result<File> {
             // The words are for people: without them it waits all the same.
             let _ = file.read_to_string(&mut who);
             if !quiet {
-                eprintln!(
+                note(&format!(
                     "process {} measures on this machine; waiting for its end, for two would measure each other",
                     who.trim()
-                );
+                ));
             }
             file.lock().context("cannot wait for another bench")?;
         }

@@ -12,24 +12,25 @@ use std::path::PathBuf;
 
 use anyhow::bail;
 use clap::{Args, Subcommand};
-use tickpath_client::{Client, Event, Since};
+use tickpath_client::{Client, ClientError, Event, Since};
 use tickpath_clock::{Clock, HostClock, utc_day, utc_ns};
 use tickpath_market::{
     AccountId, ClientOrderId, ExecId, ExecutionReport, OrdStatus, OrderId, OrderType, Price, Quantity, Side,
-    TimeInForce, VenueOrderId,
+    TimeInForce, VenueId, VenueOrderId,
 };
 use tickpath_orders::{
     CancelScope, DayEnd, EnterFill, EnterOrder, KILL_ACCOUNT, KILL_ALL, KILL_SESSION, KILL_SYMBOL, Kill, RecordKind,
     Resolve, scope_named,
 };
-use tickpath_server::settings::Settings;
 use tickpath_session::Query;
 use zerocopy::{Immutable, IntoBytes};
 
-use crate::args::Usage;
-use crate::order::{Whom, order_id, price, quantity, side, symbol, time_in_force};
+use crate::args::{Unanswered, Usage};
+use crate::desk::Known;
+use crate::order::{Whom, order_id, price, quantity, side, time_in_force};
 use crate::orders::id;
 use crate::outcome::Outcome;
+use crate::print::{note, say};
 
 /// Between two questions after an order that is on its way, in nanoseconds.
 const ASK_NS: u64 = 20_000_000;
@@ -38,7 +39,7 @@ const SECOND_NS: u64 = 1_000_000_000;
 /// Which OMS, and as which admin.
 #[derive(Debug, Clone, Args)]
 pub struct Admin {
-    /// The file of the OMS: it names its address and its instruments
+    /// The file of the OMS, for its address and its instruments. With --oms and --password-file it need not be there
     #[arg(long, value_name = "FILE", default_value = "oms.toml")]
     pub config: PathBuf,
     /// The address of the OMS, if it is not the one in its file
@@ -91,7 +92,7 @@ pub struct ResolveArgs {
     #[arg(value_parser = resolution)]
     pub status: OrdStatus,
     /// All that was filled of it
-    #[arg(long, value_name = "QUANTITY", value_parser = quantity)]
+    #[arg(long, value_name = "QUANTITY", value_parser = quantity, allow_negative_numbers = true)]
     pub filled: Quantity,
     /// Who says so and why, up to 32 bytes: it is in the journal
     #[arg(long, value_name = "TEXT", value_parser = reason)]
@@ -119,16 +120,16 @@ pub enum Enter {
 
 #[derive(Debug, Clone, Args)]
 pub struct OrderArgs {
-    /// The instrument's name
+    /// The instrument's name, or its number
     pub symbol: String,
     /// buy or sell
     #[arg(value_parser = side)]
     pub side: Side,
     /// All that it asks for, what is filled included
-    #[arg(value_parser = quantity)]
+    #[arg(value_parser = quantity, allow_negative_numbers = true)]
     pub quantity: Quantity,
     /// Its limit; none for a market order
-    #[arg(value_parser = price)]
+    #[arg(value_parser = price, allow_negative_numbers = true)]
     pub price: Option<Price>,
     /// What it was sent to the venue as, as `tickpath orders --foreign` prints it
     #[arg(long, value_name = "EPOCH.N", value_parser = order_id, required_unless_present = "venue_order_id")]
@@ -136,6 +137,9 @@ pub struct OrderArgs {
     /// The venue's own id of it
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub venue_order_id: Option<u64>,
+    /// The number of the venue that works it; that of the instrument, as the OMS's files have it, if not given
+    #[arg(long, value_name = "N")]
+    pub venue: Option<u16>,
     /// The account
     #[arg(long, value_name = "N")]
     pub account: u32,
@@ -161,10 +165,10 @@ pub struct FillArgs {
     #[arg(value_name = "EPOCH.N", value_parser = order_id)]
     pub order: OrderId,
     /// How much was filled
-    #[arg(value_parser = quantity)]
+    #[arg(value_parser = quantity, allow_negative_numbers = true)]
     pub quantity: Quantity,
     /// At which price
-    #[arg(value_parser = price)]
+    #[arg(value_parser = price, allow_negative_numbers = true)]
     pub price: Price,
     /// The venue's id of the execution: by it the venue's own report changes nothing if it comes after all
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
@@ -184,22 +188,21 @@ pub struct FillArgs {
 pub struct Reason([u8; 32]);
 
 pub fn kill(args: &KillArgs, on: bool) -> anyhow::Result<Outcome> {
-    let settings = args.admin.whom().settings()?;
-    let (scope, target, name) = args.scope.read(&settings)?;
+    let known = args.admin.whom().known();
+    let (scope, target, name) = args.scope.read(&known)?;
     let word = Kill { scope, on: on.into(), cancel: (on && args.cancel).into(), target, ..Kill::default() };
     let what = format!("the kill switch of {name} is {}", if on { "on" } else { "off" });
-    args.admin.say(&settings, RecordKind::Kill, &word, &what)
+    args.admin.say(&known, RecordKind::Kill, &word, &what)
 }
 
 pub fn mass_cancel(args: &ScopeArgs) -> anyhow::Result<Outcome> {
-    let settings = args.admin.whom().settings()?;
-    let (scope, target, name) = args.scope.read(&settings)?;
+    let known = args.admin.whom().known();
+    let (scope, target, name) = args.scope.read(&known)?;
     let word = CancelScope { scope, target, ..CancelScope::default() };
-    args.admin.say(&settings, RecordKind::CancelScope, &word, &format!("what works of {name} is canceled"))
+    args.admin.say(&known, RecordKind::CancelScope, &word, &format!("what works of {name} is canceled"))
 }
 
 pub fn resolve(args: &ResolveArgs) -> anyhow::Result<Outcome> {
-    let settings = args.admin.whom().settings()?;
     let word = Resolve {
         order: args.order.0,
         cumulative_quantity: args.filled,
@@ -207,20 +210,28 @@ pub fn resolve(args: &ResolveArgs) -> anyhow::Result<Outcome> {
         reason: args.reason.0,
         ..Resolve::default()
     };
-    args.admin.say(&settings, RecordKind::Resolve, &word, "the order is resolved")
+    args.admin.say(&args.admin.whom().known(), RecordKind::Resolve, &word, "the order is resolved")
 }
 
 pub fn day_end(args: &DayEndArgs) -> anyhow::Result<Outcome> {
-    let settings = args.admin.whom().settings()?;
     let day = args.day.unwrap_or_else(today);
-    args.admin.say(&settings, RecordKind::DayEnd, &DayEnd { day, lane_sequence: 0 }, &format!("day {day} has ended"))
+    args.admin.say(
+        &args.admin.whom().known(),
+        RecordKind::DayEnd,
+        &DayEnd { day, lane_sequence: 0 },
+        &format!("day {day} has ended"),
+    )
 }
 
 pub fn enter(enter: &Enter) -> anyhow::Result<Outcome> {
     match enter {
         Enter::Order(args) => {
-            let settings = args.admin.whom().settings()?;
-            let instrument = symbol(&settings, &args.symbol)?;
+            let known = args.admin.whom().known();
+            let instrument = known.instrument(&args.symbol)?;
+            let venue = args.venue.map(VenueId).or(instrument.venue);
+            let Some(venue) = venue else {
+                bail!(known.lacks("the venue of the instrument", "its number by --venue N"))
+            };
             let word = EnterOrder {
                 client_order_id: ClientOrderId(args.id.unwrap_or_else(utc_ns)),
                 sent_as: args.sent_as.unwrap_or_default(),
@@ -229,7 +240,7 @@ pub fn enter(enter: &Enter) -> anyhow::Result<Outcome> {
                 quantity: args.quantity,
                 symbol: instrument.symbol,
                 account: AccountId(args.account),
-                venue: instrument.venue,
+                venue,
                 session: args.session,
                 side: args.side.code(),
                 order_type: if args.price.is_some() { OrderType::Limit } else { OrderType::Market }.code(),
@@ -237,10 +248,9 @@ pub fn enter(enter: &Enter) -> anyhow::Result<Outcome> {
                 reason: args.reason.0,
                 ..EnterOrder::default()
             };
-            args.admin.say(&settings, RecordKind::EnterOrder, &word, "the order is entered")
+            args.admin.say(&known, RecordKind::EnterOrder, &word, "the order is entered")
         }
         Enter::Fill(args) => {
-            let settings = args.admin.whom().settings()?;
             let word = EnterFill {
                 order: args.order.0,
                 exec_id: ExecId(args.exec_id),
@@ -250,7 +260,7 @@ pub fn enter(enter: &Enter) -> anyhow::Result<Outcome> {
                 reason: args.reason.0,
                 ..EnterFill::default()
             };
-            args.admin.say(&settings, RecordKind::EnterFill, &word, "the fill is entered")
+            args.admin.say(&args.admin.whom().known(), RecordKind::EnterFill, &word, "the fill is entered")
         }
     }
 }
@@ -269,21 +279,26 @@ impl Admin {
     /// Says a word, and tells what came of it and of each order that it meant.
     fn say<W: IntoBytes + Immutable>(
         &self,
-        settings: &Settings,
+        known: &Known,
         kind: RecordKind,
         word: &W,
         what: &str,
     ) -> anyhow::Result<Outcome> {
-        let client = self.whom().connect(settings, Since::Now)?;
+        let client = self.whom().connect(known, Since::Now)?;
         if client.welcome().role != tickpath_session::Role::Admin.code() {
             client.close();
             bail!(Usage(format!("'{}' is no admin; name one by --user", self.user)));
         }
         let mut talk = Talk { client, clock: HostClock::get()?, patience_ns: u64::from(self.wait) * SECOND_NS };
         let (record, mut orders) = talk.word(kind, word.as_bytes())?;
-        talk.follow(&mut orders)?;
+        // From here on the command is taken, whatever becomes of the OMS.
+        let lost = talk.follow(&mut orders);
         talk.client.close();
-        Ok(tell(record, what, &orders))
+        let what = match kind {
+            RecordKind::CancelScope if orders.is_empty() => format!("{what}; no order was open there"),
+            _ => what.to_owned(),
+        };
+        tell(record, &what, &orders, lost)
     }
 }
 
@@ -298,24 +313,26 @@ struct Talk {
 type Row = (u16, ExecutionReport);
 
 impl Talk {
-    /// Says a word; gives its record and the orders that it meant.
+    /// Sends an admin command; gives its record and the orders that it meant.
     fn word(&mut self, kind: RecordKind, record: &[u8]) -> anyhow::Result<(u64, Vec<Row>)> {
         if self.client.word(kind.code(), record).is_err() {
-            bail!("the OMS went away before the word was said; say it again");
+            bail!("the connection was lost before the command was sent; run it again");
         }
-        let (answer, rows) = self.hear(|event| match event {
+        let heard = self.hear(|event| match event {
             Event::WordAnswered(answer) => Some(answer.clone()),
             _ => None,
-        })?;
-        match answer {
-            Some(Ok(record)) => Ok((record, rows)),
-            Some(Err(why)) => bail!("{why}"),
-            None => bail!("the OMS has not answered; whether it took the word `tickpath orders` and its log tell"),
+        });
+        let doubt = "whether the OMS has taken the command is not known; `tickpath orders` and its log tell";
+        match (heard.found, heard.ended) {
+            (Some(Ok(record)), _) => Ok((record, heard.rows)),
+            (Some(Err(why)), _) => bail!("{why}"),
+            (None, Some(why)) => bail!(Unanswered(format!("{doubt}: {why}"))),
+            (None, None) => bail!(Unanswered(format!("the OMS has not answered in time; {doubt}"))),
         }
     }
 
-    /// Asks after each order that is on its way until it is there, or the time is over.
-    fn follow(&mut self, orders: &mut [Row]) -> anyhow::Result<()> {
+    /// Asks for each pending order until it is decided, or the time is over. Gives why nothing more can be asked, if so.
+    fn follow(&mut self, orders: &mut [Row]) -> Option<String> {
         let from = self.clock.ticks();
         while orders.iter().any(|(_, order)| is_pending(order))
             && self.clock.ns_between(from, self.clock.ticks()) < self.patience_ns as i64
@@ -324,48 +341,60 @@ impl Talk {
             for (_, order) in orders.iter_mut().filter(|(_, order)| is_pending(order)) {
                 let query = Query { what: Query::ORDER, order: order.order_id.0, ..Query::default() };
                 if self.client.query(query).is_err() {
-                    bail!("the OMS went away; `tickpath orders` tells how the orders stand");
+                    return Some("the connection was lost".to_owned());
                 }
-                let (answer, rows) = self.hear(|event| matches!(event, Event::Answered(_)).then_some(()))?;
-                if answer.is_none() {
-                    bail!("the OMS has not answered; `tickpath orders` tells how the orders stand");
-                }
-                if let Some((_, now)) = rows.first() {
+                let heard = self.hear(|event| matches!(event, Event::Answered(_)).then_some(()));
+                if let Some((_, now)) = heard.rows.first() {
                     *order = *now;
                 }
+                match (heard.found, heard.ended) {
+                    (Some(()), _) => {}
+                    (None, Some(why)) => return Some(why.to_string()),
+                    (None, None) => return Some("the OMS has not answered in time".to_owned()),
+                }
             }
         }
-        Ok(())
+        None
     }
 
-    /// Hears until this is there, or the time is over; and the rows that came before it.
-    fn hear<T>(&mut self, is_it: impl Fn(&Event) -> Option<T>) -> anyhow::Result<(Option<T>, Vec<Row>)> {
-        let (from, mut found, mut rows, mut ended) = (self.clock.ticks(), None, Vec::new(), None);
-        while found.is_none() && self.clock.ns_between(from, self.clock.ticks()) < self.patience_ns as i64 {
+    /// Hears until this is there, the connection is lost, or the time is over.
+    fn hear<T>(&mut self, is_it: impl Fn(&Event) -> Option<T>) -> Heard<T> {
+        let (from, mut heard) = (self.clock.ticks(), Heard { found: None, rows: Vec::new(), ended: None });
+        while heard.found.is_none()
+            && heard.ended.is_none()
+            && self.clock.ns_between(from, self.clock.ticks()) < self.patience_ns as i64
+        {
             self.client.wait(10_000_000);
-            self.client.poll(|event| match event {
-                Event::OrderRow { session, report } => rows.push((session, report)),
-                Event::Disconnected { why } => ended = Some(why),
-                other => found = found.take().or_else(|| is_it(&other)),
-            })?;
-            if let Some(why) = ended.take().filter(|_| found.is_none()) {
-                let doubt = "whether the OMS took the word is not known; `tickpath orders` tells how the orders stand";
-                return Err(anyhow::Error::new(why).context(doubt));
-            }
+            let polled = self.client.poll(|event| match event {
+                Event::OrderRow { session, report } => heard.rows.push((session, report)),
+                Event::Disconnected { why } => heard.ended = Some(why),
+                other => heard.found = heard.found.take().or_else(|| is_it(&other)),
+            });
+            heard.ended = heard.ended.take().or(polled.err());
         }
-        Ok((found, rows))
+        heard
     }
+}
+
+/// Events of a connection up to an answer.
+struct Heard<T> {
+    /// The answer, if it was received.
+    found: Option<T>,
+    /// The orders that came before it.
+    rows: Vec<Row>,
+    /// Why the connection was lost, if it was.
+    ended: Option<ClientError>,
 }
 
 impl Scope {
     /// Its code, its target, and what it is called.
-    fn read(&self, settings: &Settings) -> anyhow::Result<(u8, u32, String)> {
+    fn read(&self, known: &Known) -> anyhow::Result<(u8, u32, String)> {
         let words: Vec<&str> = self.scope.iter().map(String::as_str).collect();
         let number = |text: &str| text.parse::<u16>().map(u32::from).ok();
         let scope = words.first().and_then(|name| scope_named(name));
         Ok(match (scope, &words[..]) {
             (Some(KILL_ALL), [name]) => (KILL_ALL, 0, format!("the {name}")),
-            (Some(KILL_SYMBOL), [_, name]) => (KILL_SYMBOL, symbol(settings, name)?.symbol.0, words.join(" ")),
+            (Some(KILL_SYMBOL), [_, name]) => (KILL_SYMBOL, known.instrument(name)?.symbol.0, words.join(" ")),
             (Some(scope @ (KILL_ACCOUNT | KILL_SESSION)), [_, text]) if number(text).is_some() => {
                 (scope, number(text).unwrap_or_default(), words.join(" "))
             }
@@ -377,20 +406,18 @@ impl Scope {
     }
 }
 
-/// Prints what became of each order, and how many of them stand how.
-fn tell(record: u64, what: &str, orders: &[Row]) -> Outcome {
+/// Prints what became of each order, and how many of them stand how; `lost` is why no more was heard of them.
+fn tell(record: u64, what: &str, orders: &[Row], lost: Option<String>) -> anyhow::Result<Outcome> {
+    let mut text = String::new();
+    let mut counts: Vec<(String, usize)> = Vec::new();
     for (session, order) in orders {
-        println!(
-            "order {} of session {session} (client order id {}): {}, {} filled",
+        let status = status(order);
+        text.push_str(&format!(
+            "order {} of session {session} (client order id {}): {status}, {} filled\n",
             id(order.order_id),
             order.client_order_id.0,
-            status(order),
             order.cumulative_quantity,
-        );
-    }
-    let mut counts: Vec<(String, usize)> = Vec::new();
-    for (_, order) in orders {
-        let status = status(order);
+        ));
         match counts.iter_mut().find(|(known, _)| *known == status) {
             Some((_, count)) => *count += 1,
             None => counts.push((status, 1)),
@@ -402,14 +429,14 @@ fn tell(record: u64, what: &str, orders: &[Row]) -> Outcome {
         1 => format!("; 1 order: {}", counts.join(", ")),
         count => format!("; {count} orders: {}", counts.join(", ")),
     };
-    println!("record {record}: {what}{orders_told}");
-    match orders.iter().filter(|(_, order)| is_pending(order)).count() {
-        0 => Outcome::Good,
-        pending => {
-            eprintln!("tickpath: {pending} are not decided yet; `tickpath orders` tells how they stand");
-            Outcome::Lost
-        }
+    text.push_str(&format!("record {record}: {what}{orders_told}\n"));
+    let printed = say(&text);
+    let pending = orders.iter().filter(|(_, order)| is_pending(order)).count();
+    if pending > 0 {
+        let why = lost.map_or_else(String::new, |why| format!(", and nothing more is heard of them: {why}"));
+        note(&format!("tickpath: {pending} are not decided yet{why}; `tickpath orders` tells how they stand"));
     }
+    printed.map(|()| if pending == 0 { Outcome::Good } else { Outcome::Lost })
 }
 
 fn status(order: &ExecutionReport) -> String {

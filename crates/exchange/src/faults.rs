@@ -90,6 +90,22 @@ pub(crate) struct Chances {
     reserved: u32,
 }
 
+impl Chances {
+    /// Returns the chances, in millionths, by name.
+    pub fn fields(self) -> [(&'static str, u64); 6] {
+        let chances = [self.drop_requests, self.drop, self.double, self.swap, self.reject].map(u64::from);
+        let [drop_requests, drop, double, swap, reject] = chances;
+        [
+            ("seed", self.seed),
+            ("drop_requests", drop_requests),
+            ("drop", drop),
+            ("double", double),
+            ("swap", swap),
+            ("reject", reject),
+        ]
+    }
+}
+
 /// Faults at work.
 #[derive(Debug, Default)]
 pub(crate) struct Faulty {

@@ -25,18 +25,18 @@ use crate::input::Input;
 /// The version of the venue's rules: the same journal gives the same books and reports under the same version only.
 pub const RULES_VERSION: u32 = 1;
 
-const FOUNDED: u8 = 96;
-const REQUESTS: u8 = 97;
-const REPORTS: u8 = 98;
-const MARKET: u8 = 99;
-const MOVED: u8 = 100;
-const BUST: u8 = 101;
-const CORRECT: u8 = 102;
-const END_OF_DAY: u8 = 103;
-const LISTED: u8 = 104;
-const FAULTS: u8 = 105;
-const WAY: u8 = 106;
-const TRIMMED: u8 = 107;
+pub(crate) const FOUNDED: u8 = 96;
+pub(crate) const REQUESTS: u8 = 97;
+pub(crate) const REPORTS: u8 = 98;
+pub(crate) const MARKET: u8 = 99;
+pub(crate) const MOVED: u8 = 100;
+pub(crate) const BUST: u8 = 101;
+pub(crate) const CORRECT: u8 = 102;
+pub(crate) const END_OF_DAY: u8 = 103;
+pub(crate) const LISTED: u8 = 104;
+pub(crate) const FAULTS: u8 = 105;
+pub(crate) const WAY: u8 = 106;
+pub(crate) const TRIMMED: u8 = 107;
 
 /// What stands in a journal.
 #[derive(Debug)]
@@ -74,25 +74,25 @@ pub(crate) struct Lane {
 /// The head of a tick's record.
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
-struct Moved {
-    sequence: u64,
-    symbol: u32,
+pub(crate) struct Moved {
+    pub sequence: u64,
+    pub symbol: u32,
     /// Bit 0 is the bid, 1 its quantity, 2 the ask, 3 its quantity.
-    changed: u32,
+    pub changed: u32,
 }
 
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
-struct Bust {
-    exec_id: u64,
+pub(crate) struct Bust {
+    pub exec_id: u64,
 }
 
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
-struct Correct {
-    exec_id: u64,
-    price: i64,
-    quantity: i64,
+pub(crate) struct Correct {
+    pub exec_id: u64,
+    pub price: i64,
+    pub quantity: i64,
 }
 
 impl Founded {

@@ -1,5 +1,7 @@
 //! `demo`: the path on this machine, beside it with one thing changed at a time, and as people write it in Python.
 
+pub mod text;
+
 use std::net::{TcpStream, ToSocketAddrs};
 
 use tickpath_clock::{Clock, Priority, Wait, cpus};

@@ -5,7 +5,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::PathBuf;
 use std::{fs, io};
 
-use tickpath_log::{Next, Place, Reader, Registration, Start as From};
+use tickpath_log::{Next, OpenError, Place, Reader, Registration, Start as From};
 use tickpath_orders::{RecordKind, Start};
 use zerocopy::FromBytes;
 
@@ -40,6 +40,21 @@ pub fn logs(journal: &Place) -> Result<Vec<Place>, OmsError> {
     let archive = Archive::of(journal)?;
     let ended = archive.firsts.iter().map(|&first| log(journal, first));
     Ok(ended.chain(Some(journal.clone()).filter(Place::exists)).collect())
+}
+
+/// The journal that an archived log is of, and the number of the first record behind that log; none if the place holds no
+/// archived log.
+pub(crate) fn journal_of(place: &Place) -> Result<Option<(Place, u64)>, OmsError> {
+    let (name, archive) = (place.dir().file_name(), place.dir().parent());
+    // As `folder` writes it.
+    let first = name.and_then(|name| name.to_str().filter(|name| name.len() == 20)?.parse::<u64>().ok());
+    let archive = archive.filter(|folder| folder.file_name().is_some_and(|name| name == "archive"));
+    let (Some(first), Some(journal)) = (first, archive.and_then(|archive| archive.parent())) else { return Ok(None) };
+    match Reader::open(place, From::Now, Registration::Unregistered) {
+        Ok(log) if log.first_sequence() == first => Ok(Some((Place::folder(journal), log.sequence()))),
+        Ok(_) | Err(OpenError::NotFound(_)) => Ok(None),
+        Err(e) => Err(e.into()),
+    }
 }
 
 /// What of a journal has ended.

@@ -6,7 +6,7 @@ use tickpath_orders::{At, CORE_VERSION, Core, Input, Lane, Name, Output, Outputs
 use zerocopy::{FromBytes, IntoBytes};
 
 use crate::OmsError;
-use crate::archive::{Archive, Beginning, folder, read_start};
+use crate::archive::{Archive, Beginning, folder, journal_of, read_start};
 use crate::ledger::Ledger;
 
 /// What a replay came to.
@@ -33,6 +33,8 @@ pub struct Replay {
     log: Reader,
     /// The last record said that another log follows.
     is_over: bool,
+    /// Records from this number on are left out: the replay is of an archived day.
+    end: u64,
     /// The log was written by another version of the core, and all of it is in the snapshot.
     foreign: Option<u32>,
     outputs: Outputs,
@@ -79,7 +81,12 @@ impl Replay {
 
     fn on(journal: &Place, log: Reader, ledger: Ledger) -> Self {
         let (outputs, done) = (Outputs::new(), Replayed::default());
-        Self { journal: journal.clone(), log, is_over: false, foreign: None, outputs, ledger, done }
+        Self { journal: journal.clone(), log, is_over: false, end: u64::MAX, foreign: None, outputs, ledger, done }
+    }
+
+    /// The same up to the log that ends before this record, and no further.
+    pub(crate) fn until(self, end: u64) -> Self {
+        Self { end, ..self }
     }
 
     /// Applies the next input, and gives it and what the core said to `emit`; false where the journal ends now.
@@ -120,6 +127,9 @@ impl Replay {
     #[cold]
     fn go_on(&mut self) -> Result<bool, OmsError> {
         let next = self.log.sequence();
+        if next >= self.end {
+            return Ok(false);
+        }
         let ended = Place::folder(folder(&self.journal, next));
         for place in [&ended, &self.journal] {
             match Reader::open(place, From::Oldest, Registration::Unregistered) {
@@ -187,12 +197,13 @@ impl Replay {
 }
 
 /// Applies a journal to a new core: the same state and, to the byte, the same outputs, which go to `emit`. A journal
-/// that does not exist yet is an empty one.
+/// that does not exist yet is an empty one. An archived log is replayed with the logs before it, whose state it goes on with.
 pub fn replay(journal: &Place, core: &mut Core, mut emit: impl FnMut(&Input, &[Output])) -> Result<Replayed, OmsError> {
-    if !Archive::of(journal)?.oldest().exists() {
+    let (journal, end) = journal_of(journal)?.unwrap_or_else(|| (journal.clone(), u64::MAX));
+    if !Archive::of(&journal)?.oldest().exists() {
         return Ok(Replayed::default());
     }
-    let mut replay = Replay::open(journal)?;
+    let mut replay = Replay::open(&journal)?.until(end);
     while replay.step(core, |_, input, outputs| emit(input, outputs))? {}
     replay.check_end()?;
     Ok(replay.done())
@@ -200,7 +211,8 @@ pub fn replay(journal: &Place, core: &mut Core, mut emit: impl FnMut(&Input, &[O
 
 /// When a record was written, in nanoseconds since the Unix epoch; none if it cannot be read.
 pub fn time_of(journal: &Place, sequence: u64) -> Option<u64> {
-    let place = Archive::of(journal).ok()?.log_of(sequence);
+    let journal = journal_of(journal).ok()?.map_or_else(|| journal.clone(), |(journal, _)| journal);
+    let place = Archive::of(&journal).ok()?.log_of(sequence);
     let mut log = Reader::open(&place, From::Sequence(sequence), Registration::Unregistered).ok()?;
     let stamp = match log.next().ok()? {
         Next::Message(record) if record.sequence == sequence => record.stamp,

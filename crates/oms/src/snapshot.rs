@@ -24,6 +24,7 @@ use tickpath_orders::{Config, Core};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 
 use crate::OmsError;
+use crate::archive::journal_of;
 use crate::ledger::Ledger;
 use crate::replay::{LastRecord, Replay};
 
@@ -78,7 +79,7 @@ struct Summed<T> {
 /// Makes a snapshot of a journal as far as it goes, whether or not somebody writes it. The newest one stays if nothing
 /// has come since.
 pub fn make(journal: &Place) -> Result<Made, OmsError> {
-    let (mut replay, mut core) = follow(journal)?;
+    let (mut replay, mut core) = begin(journal, Config::default(), |_, _| true)?;
     catch_up(journal, &mut replay, &mut core)
 }
 
@@ -103,9 +104,12 @@ pub fn look(journal: &Place) -> Result<Vec<(PathBuf, Option<u64>)>, OmsError> {
 }
 
 /// A core as the journal tells it, and the replay that goes on with it: from the newest snapshot on, else from the
-/// beginning. It is where the journal ends once [`Replay::step`] says so, and follows it from there.
+/// beginning. It is where the journal ends once [`Replay::step`] says so, and follows it from there. Of an archived log it is
+/// the journal up to that log's end: a day goes on with the state of the days before.
 pub fn follow(journal: &Place) -> Result<(Replay, Core), OmsError> {
-    begin(journal, Config::default(), |_, _| true)
+    let Some((whole, end)) = journal_of(journal)? else { return begin(journal, Config::default(), |_, _| true) };
+    let (replay, core) = begin(&whole, Config::default(), |next, _| next <= end)?;
+    Ok((replay.until(end), core))
 }
 
 /// Applies what has come since, and makes a snapshot of it.

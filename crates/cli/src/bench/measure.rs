@@ -9,7 +9,7 @@ use tickpath_result::{Phase, ResultFile, Run, short_name, without_login};
 
 use crate::args::{Output, Usage};
 use crate::outcome::Outcome;
-use crate::print::{say, terminal};
+use crate::print::{Printer, terminal};
 use crate::progress::Bar;
 use crate::turn::Turn;
 
@@ -71,8 +71,9 @@ fn quoted(word: &str) -> String {
 /// Prints the result, and writes the files that were asked for.
 pub fn finish(result: &ResultFile, output: &Output) -> anyhow::Result<()> {
     result.check().context("this is a defect of Tickpath")?;
-    say(&terminal(result, output.all));
-    write(result, output)
+    let mut printer = Printer::default();
+    printer.say(&terminal(result, output.all));
+    printer.end(write(result, output))
 }
 
 /// Writes the files that were asked for.

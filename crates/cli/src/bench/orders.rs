@@ -17,6 +17,7 @@ use tickpath_result::ResultFile;
 use super::measure::usage;
 use crate::args::{Cpus, Output, Usage, Warm, positive};
 use crate::order::Whom;
+use crate::print::note;
 
 #[derive(Debug, ClapArgs)]
 pub struct OrdersArgs {
@@ -125,7 +126,8 @@ pub fn run(lab: &Lab<'_>, args: &OrdersArgs, result: &mut ResultFile) -> anyhow:
     lab.progress.plan(turns.len(), turns.iter().map(seconds).sum());
     for settings in &turns {
         if let (Target::Running(running), Some(count), false) = (&settings.target, args.count, args.output.quiet) {
-            eprintln!("tickpath: {count} real orders go to the OMS '{}' at {}", running.name, running.login.url);
+            let (name, url) = (&running.name, &running.login.url);
+            note(&format!("tickpath: {count} real orders go to the OMS '{name}' at {url}"));
         }
         let runs = match (args.resume, args.restart) {
             (Some(reports), _) => orders::resume(lab, settings, reports).map(|run| vec![run]),
@@ -254,12 +256,12 @@ impl OrdersArgs {
             password_file: self.password_file.clone(),
             session: None,
         };
-        let settings = whom.settings()?;
-        let symbol = crate::order::symbol_id(&settings, &self.order.symbol)?.0;
+        let known = whom.known();
+        let symbol = known.instrument(&self.order.symbol)?.symbol.0;
         let password_file = std::path::absolute(whom.password_file())?;
         crate::order::password(&password_file)?;
-        let login = Login { url: whom.url(&settings)?, user: self.user.clone(), password_file, session: None };
-        Ok(Running { name: settings.name.clone(), login, symbol, journal: settings.journal })
+        let login = Login { url: whom.url(&known)?, user: self.user.clone(), password_file, session: None };
+        Ok(Running { journal: known.journal()?, name: known.name, login, symbol })
     }
 
     /// Refuses what cannot be meant, of a user's own OMS above all.

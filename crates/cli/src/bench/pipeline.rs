@@ -14,6 +14,7 @@ use tickpath_scratch::redis::{Server, ServerSettings};
 
 use super::measure::usage;
 use crate::args::{Cpus, Output, Rate, Usage, bus_url, rate, rtt, seconds};
+use crate::print::note;
 
 /// How long a run lasts if nothing is said, in seconds; and one beside redis-benchmark.
 const SECONDS: f64 = 0.5;
@@ -272,7 +273,7 @@ fn clients(lab: &Lab<'_>, args: &PipelineArgs) -> anyhow::Result<(Vec<Client>, O
         Ok(python) => Ok((clients, Some(python))),
         Err(error) if named => Err(error.into()),
         Err(error) => {
-            eprintln!("tickpath: redis-py is not measured: {error}");
+            note(&format!("tickpath: redis-py is not measured: {error}"));
             clients.retain(|client| *client != Client::RedisPy);
             Ok((clients, None))
         }

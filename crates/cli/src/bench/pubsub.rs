@@ -233,10 +233,10 @@ fn measure(lab: &Lab<'_>, args: &PubsubArgs, result: &mut ResultFile) -> anyhow:
     let pairs = pairs(lab, &args.client, &all).map_err(usage)?;
     if !is_ours(args) && args.phase.is_empty() {
         let clients = args.client.join(",");
-        eprintln!("tickpath: --client {clients} has no cold and no round-trip phase: they are left out");
+        note(&format!("tickpath: --client {clients} has no cold and no round-trip phase: they are left out"));
     }
     if let Some(missing) = args.target.is_empty().then(targets::missing).flatten() {
-        eprintln!("tickpath: {missing}");
+        note(&format!("tickpath: {missing}"));
     }
     let waits = match args.wait[..] {
         [] if pairs.iter().all(|(_, target)| is_log(target)) => vec![Wait::Busy],

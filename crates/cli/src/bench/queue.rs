@@ -17,7 +17,7 @@ use tickpath_scratch::redis::{Server, ServerSettings};
 
 use super::measure::usage;
 use crate::args::{Cpus, Output, Rate, Usage, are_targets, bus_url, rate, seconds};
-use crate::print::say;
+use crate::print::{Printer, note};
 
 /// Messages pushed and pulled at a time: one by one, as published in a pipeline that one puller cannot follow, and so
 /// that it can.
@@ -138,7 +138,9 @@ fn alone(args: &QueueArgs, role: &str, queue: &str) -> anyhow::Result<()> {
         seed: args.seed,
     };
     let side = if role == "pusher" { push_alone } else { pull_alone };
-    side(&alone, &mut |line| say(&format!("{line}\n"))).map_err(usage)
+    let mut printer = Printer::default();
+    let done = side(&alone, &mut |line| printer.say(&format!("{line}\n"))).map_err(usage);
+    printer.end(done)
 }
 
 /// All that was asked for, targets innermost, so that they take turns.
@@ -294,7 +296,7 @@ fn targets_of(lab: &Lab<'_>, args: &QueueArgs) -> anyhow::Result<(Vec<String>, O
             let version = &server.version;
             format!("a scratch redis-server {version} takes part; for other brokers: scripts/brokers run -- COMMAND")
         });
-        missing.iter().chain(&scratch).for_each(|what| eprintln!("tickpath: {what}"));
+        missing.iter().chain(&scratch).for_each(|what| note(&format!("tickpath: {what}")));
     }
     if args.client == "redis-py" || args.preset.is_some() {
         all.retain(|target| is_list(target));

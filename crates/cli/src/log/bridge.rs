@@ -14,7 +14,7 @@ use super::place::{OpeningArgs, folder, refused, start};
 use super::watch::{Watch, carried, delays, span};
 use crate::args::bus_url;
 use crate::outcome::Outcome;
-use crate::print::say;
+use crate::print::Printer;
 
 #[derive(Debug, Clone, Args)]
 #[command(
@@ -69,13 +69,14 @@ pub fn run(args: &BridgeArgs) -> anyhow::Result<Outcome> {
     let sources: Vec<(&str, &str)> = args.topic.iter().map(|route| (args.from.as_str(), route.from.as_str())).collect();
     let ended = watch.run(&sources, |outside| bridge(&settings, &meters, outside))?;
     drop(watch);
+    let mut printer = Printer::default();
     let all: Vec<Totals> = meters.iter().map(Meter::totals).collect();
     if ended.is_ok() || all.iter().any(|totals| totals.messages > 0) {
         for (route, totals) in args.topic.iter().zip(&all) {
-            say(&format!("{}{}\n", bridged(route, totals), span(totals)));
+            printer.say(&format!("{}{}\n", bridged(route, totals), span(totals)));
         }
     }
-    ended.map_err(refused)?;
+    printer.end(ended.map_err(refused))?;
     Ok(if all.iter().any(|totals| totals.left + totals.too_long > 0) { Outcome::Lost } else { Outcome::Good })
 }
 

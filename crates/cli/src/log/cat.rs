@@ -6,19 +6,22 @@
 //!   19 2026-02-03T09:30:01.000000000Z -- 12 messages were missed
 //! ```
 
-use std::io::Write;
-
 use clap::Args;
 use serde_json::Value as Json;
 use tickpath_bus::Gap;
+use tickpath_exchange::JournalRecord;
 use tickpath_log::{Next, OpenError, Place, Reader, Registration, Start};
 use tickpath_relay::gap_words;
 
 use super::fields::{self, Field, Value};
 use super::place::{awaited, existing, moment, place};
+use crate::print::{is_closed, note, say};
 
 /// How long a following `cat` waits before it looks again.
 const LOOK_NS: u64 = 10_000_000;
+
+/// Bytes of lines that are printed at once.
+const MOST_HELD: usize = 1 << 16;
 
 /// Bytes that a line shows of a payload that is not known.
 const MOST_BYTES: usize = 64;
@@ -45,9 +48,10 @@ pub fn run(args: &CatArgs) -> anyhow::Result<()> {
     let start = args.from.map_or(Start::Oldest, Start::Sequence);
     let place = if args.follow { place(&args.log)? } else { existing(&args.log)? };
     let mut log = open(&place, start, args.follow)?;
-    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+    let read = if is_of_exchange(&place) { fields::read_of_exchange } else { fields::read };
+    let mut text = String::new();
     let (mut left, mut payload) = (args.count.unwrap_or(u64::MAX), Vec::new());
-    while left > 0 {
+    while left > 0 && !is_closed() {
         let line = match log.next()? {
             Next::Message(message) => {
                 left -= 1;
@@ -55,15 +59,13 @@ pub fn run(args: &CatArgs) -> anyhow::Result<()> {
                 payload.extend_from_slice(message.payload);
                 let (sequence, stamp, kind) = (message.sequence, message.stamp, message.kind);
                 let utc_ns = log.calibration().utc_ns_of(stamp);
-                let entry = Entry { sequence, stamp, utc_ns, kind, payload: &payload };
+                let entry = Entry { sequence, stamp, utc_ns, kind, payload: &payload, read: read(kind, &payload) };
                 if args.json { entry.json() } else { entry.text() }
             }
             Next::Gap(missed) if args.json => gap_json(Gap::Missed(missed)),
             Next::Gap(missed) => format!("-- {}", gap_words(Gap::Missed(missed))),
             Next::Empty if args.follow => {
-                if let Err(error) = out.flush() {
-                    return closed(error);
-                }
+                say(&std::mem::take(&mut text))?;
                 tickpath_clock::sleep_ns(LOOK_NS);
                 continue;
             }
@@ -72,11 +74,13 @@ pub fn run(args: &CatArgs) -> anyhow::Result<()> {
                 break;
             }
         };
-        if let Err(error) = writeln!(out, "{line}") {
-            return closed(error);
+        text.push_str(&line);
+        text.push('\n');
+        if text.len() >= MOST_HELD {
+            say(&std::mem::take(&mut text))?;
         }
     }
-    out.flush().or_else(closed)
+    say(&text)
 }
 
 /// A log; one that is followed is waited for.
@@ -88,18 +92,19 @@ fn open(place: &Place, start: Start, follow: bool) -> Result<Reader, OpenError> 
             opened => return opened,
         }
         if !std::mem::replace(&mut is_told, true) {
-            eprintln!("{}", awaited(place));
+            note(&awaited(place));
         }
         tickpath_clock::sleep_ns(LOOK_NS);
     }
 }
 
-/// Who closed our output has read enough of it; a full disk has not.
-fn closed(error: std::io::Error) -> anyhow::Result<()> {
-    if error.kind() == std::io::ErrorKind::BrokenPipe {
-        return Ok(());
+/// Returns whether the log is the journal of an exchange, whose kinds are its own.
+fn is_of_exchange(place: &Place) -> bool {
+    let Ok(mut log) = Reader::open(place, Start::Oldest, Registration::Unregistered) else { return false };
+    match log.next() {
+        Ok(Next::Message(first)) => JournalRecord::begins_journal(first.kind, first.payload),
+        _ => false,
     }
-    Err(anyhow::Error::new(error).context("cannot write all messages; make room where the output goes, and call again"))
 }
 
 /// A message with its moment.
@@ -109,12 +114,14 @@ struct Entry<'a> {
     utc_ns: u64,
     kind: u8,
     payload: &'a [u8],
+    /// Its name and its fields, if they are known.
+    read: Option<(&'static str, Vec<Field>)>,
 }
 
 impl Entry<'_> {
     fn text(&self) -> String {
         let Self { sequence, kind, payload, .. } = *self;
-        let content = match (Gap::read(kind, payload), fields::read(kind, payload)) {
+        let content = match (Gap::read(kind, payload), &self.read) {
             (Some(gap), _) => format!("-- {}", gap_words(gap)),
             (None, Some((name, fields))) => {
                 let fields = fields.iter().map(|(key, value)| format!(" {key}={value}"));
@@ -127,9 +134,9 @@ impl Entry<'_> {
 
     fn json(&self) -> String {
         let Self { sequence, stamp, kind, payload, .. } = *self;
-        let content = match (Gap::read(kind, payload), fields::read(kind, payload)) {
+        let content = match (Gap::read(kind, payload), &self.read) {
             (Some(gap), _) => gap_content(gap),
-            (None, Some((name, fields))) => format!(r#""name":"{name}","fields":{}"#, object(&fields)),
+            (None, Some((name, fields))) => format!(r#""name":"{name}","fields":{}"#, object(fields)),
             (None, None) => {
                 let text = text(payload).map(|text| format!(r#","payload_text":{}"#, Json::from(text)));
                 format!(r#""name":"kind_{kind}","payload_hex":"{}"{}"#, hex(payload), text.unwrap_or_default())

@@ -5,6 +5,7 @@
 
 use std::fmt;
 
+use tickpath_exchange::{JournalRecord, Shown};
 use tickpath_market::{
     CancelOrder, ConditionalOrder, ExecType, ExecutionReport, Kind, MassCancel, MassCancelType, NewOrder, OrdStatus,
     OrderDenied, OrderId, OrderType, PositionEffect, Quantity, ReplaceConditional, ReplaceOrder, Request, Side,
@@ -54,6 +55,23 @@ pub fn read(kind: u8, payload: &[u8]) -> Option<(&'static str, Vec<Field>)> {
         Some(Kind::OrderDenied) => ("order_denied", order_denied(&flat(payload)?)),
         None => return record(kind, payload),
     })
+}
+
+/// The record of an exchange's journal that these bytes are; none if it is not known.
+pub fn read_of_exchange(kind: u8, payload: &[u8]) -> Option<(&'static str, Vec<Field>)> {
+    match JournalRecord::read(kind, payload)? {
+        JournalRecord::Request { sequence, message } => {
+            let (name, fields) = read(kind, message)?;
+            Some((name, [vec![number("lane_sequence", sequence)], fields].concat()))
+        }
+        JournalRecord::Other(name, fields) => {
+            let field = |(name, value)| match value {
+                Shown::Number(value) => number(name, value),
+                Shown::Decimal(value) => text(name, value),
+            };
+            Some((name, fields.into_iter().map(field).collect()))
+        }
+    }
 }
 
 /// A record of an order journal.

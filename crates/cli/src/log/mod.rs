@@ -20,7 +20,7 @@ use crate::args::Output;
 use crate::bench::measure::{finish, new_result, verdict};
 use crate::command::LogCommand;
 use crate::outcome::Outcome;
-use crate::print::say;
+use crate::print::{Printer, say};
 use place::{existing, journal, place};
 
 pub fn run(command: &LogCommand) -> anyhow::Result<Outcome> {
@@ -42,13 +42,13 @@ pub fn run(command: &LogCommand) -> anyhow::Result<Outcome> {
 fn list() -> anyhow::Result<()> {
     let topics = Place::all_in_shared_memory().context("cannot list shared memory")?;
     if topics.is_empty() {
-        say("no topics in shared memory\n");
+        say("no topics in shared memory\n")?;
     }
     for topic in topics {
         let place = Place::shared_memory(&topic)?;
         // It may have gone since, or belong to somebody else: the others are still worth listing.
         if let Err(error) = describe(&place) {
-            say(&format!("{place}  {error}\n"));
+            say(&format!("{place}  {error}\n"))?;
         }
     }
     Ok(())
@@ -58,35 +58,43 @@ fn describe(place: &Place) -> anyhow::Result<()> {
     let log = Reader::open(place, Start::Now, Registration::Unregistered)?;
     let oldest = Reader::open(place, Start::Oldest, Registration::Unregistered)?;
     let writer = log.writer().map_or("no writer".to_owned(), |pid| format!("writer {pid}"));
-    say(&format!("{place}  {}  {}..{}  {writer}\n", log.policy(), oldest.sequence(), log.sequence()));
+    say(&format!("{place}  {}  {}..{}  {writer}\n", log.policy(), oldest.sequence(), log.sequence()))?;
     for reader in log.readers() {
         let behind = log.sequence().saturating_sub(reader.cursor);
         // The one reader that a lane names keeps its place while it is away.
         let who = if reader.away { "away".to_owned() } else { format!("reader {}", reader.pid) };
-        say(&format!("  {who}  at {}  {behind} behind\n", reader.cursor));
+        say(&format!("  {who}  at {}  {behind} behind\n", reader.cursor))?;
     }
     Ok(())
 }
 
 fn verify(place: &Place) -> anyhow::Result<()> {
+    let mut printer = Printer::default();
+    let done = verify_all(place, &mut printer);
+    printer.end(done)
+}
+
+fn verify_all(place: &Place, printer: &mut Printer) -> anyhow::Result<()> {
     let mut is_journal = false;
     // Days of a journal that have ended are logs of their own.
     let logs = tickpath_oms::journal::logs(place)?;
     for log in if logs.is_empty() { std::slice::from_ref(place) } else { &logs } {
-        is_journal |= verify_log(log)?;
+        is_journal |= verify_log(log, printer)?;
     }
     if is_journal {
         let mut core = Core::new(Config { expected_orders: 0, key: 0 });
         let replayed = tickpath_oms::journal::replay(place, &mut core, |_, _| {})?;
-        say(&format!(
+        printer.say(&format!(
             "journal: {} inputs replayed to {} outputs, {} digests agree\n",
             replayed.inputs, replayed.outputs, replayed.digests
         ));
         for (path, next) in tickpath_oms::snapshot::look(place)? {
             let path = path.display();
             match next {
-                Some(next) => say(&format!("{path}: good for all before record {next}\n")),
-                None => say(&format!("{path}: damaged, or made of other records; no start uses it. Remove it\n")),
+                Some(next) => printer.say(&format!("{path}: good for all before record {next}\n")),
+                None => {
+                    printer.say(&format!("{path}: damaged, or made of other records; no start uses it. Remove it\n"));
+                }
             }
         }
     }
@@ -94,7 +102,7 @@ fn verify(place: &Place) -> anyhow::Result<()> {
 }
 
 /// Reads one log; whether it begins as a journal does.
-fn verify_log(place: &Place) -> anyhow::Result<bool> {
+fn verify_log(place: &Place, printer: &mut Printer) -> anyhow::Result<bool> {
     let mut log = Reader::open(place, Start::Oldest, Registration::Unregistered)?;
     let (mut messages, mut bytes, mut gaps, mut is_journal) = (0u64, 0u64, 0u64, false);
     loop {
@@ -114,15 +122,14 @@ fn verify_log(place: &Place) -> anyhow::Result<bool> {
         0 => String::new(),
         gaps => format!(", {gaps} gaps in which messages were lost: see tickpath log cat"),
     };
-    say(&format!("{place}: {messages} messages, {bytes} bytes, all whole{lost}\n"));
+    printer.say(&format!("{place}: {messages} messages, {bytes} bytes, all whole{lost}\n"));
     Ok(is_journal)
 }
 
 fn snapshot(dir: &Path) -> anyhow::Result<()> {
     let made = tickpath_oms::snapshot::make(&journal(dir)?)?;
     if made.replayed == 0 {
-        say(&format!("{}: nothing new since record {}; it stays as it is\n", made.path.display(), made.next));
-        return Ok(());
+        return say(&format!("{}: nothing new since record {}; it stays as it is\n", made.path.display(), made.next));
     }
     say(&format!(
         "{}: all before record {}, {} bytes; {} inputs were replayed for it\n",
@@ -130,8 +137,7 @@ fn snapshot(dir: &Path) -> anyhow::Result<()> {
         made.next,
         made.bytes,
         made.replayed
-    ));
-    Ok(())
+    ))
 }
 
 fn analyse(dir: &Path, output: &Output) -> anyhow::Result<Outcome> {

@@ -13,7 +13,7 @@ use tickpath_relay::{FOREIGN_KIND, Meter};
 use super::place::{folder, refused, start, target};
 use super::watch::{Watch, carried, span};
 use crate::args::{bus_url, seconds};
-use crate::print::say;
+use crate::print::Printer;
 
 #[derive(Debug, Clone, Args)]
 #[command(
@@ -74,9 +74,9 @@ pub fn run(args: &RecordArgs) -> anyhow::Result<()> {
     let watch = Watch::begin(move || format!("recording: {}", carried(&shown.totals())))?;
     let ended = watch.run(&[(args.url.as_str(), args.topic.as_str())], |outside| record(&settings, &meter, outside))?;
     drop(watch);
-    let totals = meter.totals();
+    let (totals, mut printer) = (meter.totals(), Printer::default());
     if ended.is_ok() || totals.messages > 0 {
-        say(&format!("recorded: {}{}\n", carried(&totals), span(&totals)));
+        printer.say(&format!("recorded: {}{}\n", carried(&totals), span(&totals)));
     }
-    ended.map_err(refused)
+    printer.end(ended.map_err(refused))
 }

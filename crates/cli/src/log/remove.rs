@@ -22,8 +22,7 @@ pub fn run(place: &Place) -> anyhow::Result<()> {
         anyhow::bail!("{place} is in use by {}; end that first", users.join(" and "));
     }
     place.remove().with_context(|| format!("{place} cannot be removed whole; look at what its folder still holds"))?;
-    say(&format!("{place}: removed, with {messages} messages\n"));
-    Ok(())
+    say(&format!("{place}: removed, with {messages} messages\n"))
 }
 
 /// The other processes that write the log, are registered to read it, or have it mapped, as far as we may look.

@@ -11,7 +11,7 @@ use tickpath_relay::{Meter, Totals};
 use super::place::{OpeningArgs, existing, refused};
 use super::watch::{Watch, carried, delays};
 use crate::args::{Rate, bus_url, positive, rate};
-use crate::print::say;
+use crate::print::Printer;
 
 #[derive(Debug, Clone, Args)]
 pub struct ReplayArgs {
@@ -67,11 +67,11 @@ pub fn run(args: &ReplayArgs) -> anyhow::Result<()> {
     let watch = Watch::begin(move || format!("replaying: {}", replayed(&shown.totals())))?;
     let ended = watch.run(&[], |outside| replay(&settings, &meter, outside))?;
     drop(watch);
-    let totals = meter.totals();
+    let (totals, mut printer) = (meter.totals(), Printer::default());
     if ended.is_ok() || totals.messages > 0 {
-        say(&format!("replayed: {}\n", replayed(&totals)));
+        printer.say(&format!("replayed: {}\n", replayed(&totals)));
     }
-    ended.map_err(refused)
+    printer.end(ended.map_err(refused))
 }
 
 fn pace(args: &ReplayArgs) -> Option<Pace> {

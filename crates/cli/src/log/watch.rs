@@ -1,7 +1,6 @@
 //! What a command says while it runs: a status line on a terminal, losses at once; and its end on Ctrl-C.
 
 use std::fmt;
-use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -15,6 +14,7 @@ use tickpath_report::duration;
 
 use super::place::{awaited, moment};
 use crate::outcome::{end_on_signals, stop_on_signals};
+use crate::print::note;
 
 /// Watches over a command, from its start to its end.
 pub struct Watch {
@@ -55,11 +55,9 @@ impl Watch {
         Ok(carry(&Outside { clock: HostClock::get()?, stop: &self.stop, tell: &tell }))
     }
 
-    /// Prints a sentence with the time. Whoever closed our standard error does not want to know.
+    /// Prints a sentence with the time.
     fn tell(&self, sentence: &str) {
-        self.bar.suspend(|| {
-            let _ = writeln!(std::io::stderr(), "{} {sentence}", moment(utc_ns()));
-        });
+        self.bar.suspend(|| note(&format!("{} {sentence}", moment(utc_ns()))));
     }
 }
 

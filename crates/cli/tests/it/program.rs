@@ -28,14 +28,20 @@ pub fn tickpath(line: &str) -> Ran {
 
 /// Calls the binary with words that may hold spaces.
 pub fn tickpath_with(words: &[&str]) -> Ran {
+    tickpath_into(words, Stdio::piped(), Stdio::piped())
+}
+
+/// Calls the binary with its outputs going there; what goes to a pipe is heard.
+pub fn tickpath_into(words: &[&str], out: Stdio, err: Stdio) -> Ran {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tickpath"));
     command.args(words).env_remove("COLUMNS").env("NO_COLOR", "1");
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.stdin(Stdio::null()).stdout(out).stderr(err);
     let mut child = command.spawn().expect("the binary starts");
-    let out = listen(child.stdout.take().expect("it is a pipe"));
-    let err = listen(child.stderr.take().expect("it is a pipe"));
+    let (out, err) = (child.stdout.take().map(listen), child.stderr.take().map(listen));
     let code = end(&mut child);
-    let text = |said: JoinHandle<String>| said.join().expect("a listener does not panic");
+    let text = |said: Option<JoinHandle<String>>| {
+        said.map(|said| said.join().expect("a listener does not panic")).unwrap_or_default()
+    };
     Ran { code, out: text(out), err: text(err) }
 }
 

@@ -313,6 +313,44 @@ fn who_follows_a_journal_is_led_from_day_to_day() {
 }
 
 #[test]
+fn each_archived_day_is_replayed_with_the_days_before_it_and_no_further() {
+    let mut scene = Scene::new();
+    let (mut oms, mut venue, mut client) = scene.day(1..10);
+    for _ in 0..3 {
+        trade(&mut client, 10..30);
+        settle(&mut oms, &mut venue);
+        end_day(&scene, &mut oms, &mut venue);
+        client.hear();
+    }
+    drop(oms);
+    let (whole, days) = (&scene.config.journal.place, scene.archived());
+    let own = Reader::open(whole, tickpath_log::Start::Oldest, Registration::Unregistered).unwrap();
+    let firsts = days.iter().map(|name| name.parse::<u64>().unwrap());
+    let ends: Vec<u64> = firsts.skip(1).chain([own.first_sequence()]).collect();
+    assert_eq!((days.len(), ends.len()), (3, 3));
+    for (name, end) in days.iter().zip(ends) {
+        let day = Place::folder(scene.journal().join("archive").join(name));
+        let (mut replay, mut core) = journal::follow(&day).unwrap();
+        while replay.step(&mut core, |at, _, _| assert!(at.sequence < end, "{name}: {}", at.sequence)).unwrap() {}
+        replay.check_end().unwrap();
+        assert_eq!(replay.sequence(), end, "{name}");
+        // The same as the journal's own replay has there.
+        let new_core = || Core::new(tickpath_orders::Config { expected_orders: 0, key: 0 });
+        let (mut reference, mut expected) = (new_core(), new_core().digest());
+        let mut from_the_first = journal::Replay::open(whole).unwrap();
+        let mut came = Some(0);
+        while came.take().is_some_and(|sequence| sequence < end) {
+            expected = reference.digest();
+            from_the_first.step(&mut reference, |at, _, _| came = Some(at.sequence)).unwrap();
+        }
+        assert_eq!(core.digest(), expected, "{name}");
+        let mut again = new_core();
+        journal::replay(&day, &mut again, |_, _| {}).unwrap();
+        assert_eq!(again.digest(), expected, "{name}");
+    }
+}
+
+#[test]
 fn a_day_ends_where_sessions_wait_for_the_disk() {
     let mut scene = Scene::new();
     scene.config.desk.sessions.iter_mut().for_each(|session| session.level = AckLevel::Disk);

@@ -1,0 +1,99 @@
+//! Records of a venue's journal by names and values, for people.
+
+use tickpath_market::{Price, Quantity, Request};
+use zerocopy::FromBytes;
+
+use crate::faults::Chances;
+use crate::journal::{
+    BUST, Bust, CORRECT, Correct, END_OF_DAY, FAULTS, FOUNDED, Founded, LISTED, Lane, MARKET, MOVED, Moved, REPORTS,
+    REQUESTS, TRIMMED, WAY,
+};
+
+/// A record of a venue's journal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum JournalRecord<'a> {
+    /// A request, with its sequence number in its lane.
+    Request {
+        /// The sequence number.
+        sequence: u64,
+        /// The request: a message of the record's kind.
+        message: &'a [u8],
+    },
+    /// Any other record: its name, and its fields with theirs.
+    Other(&'static str, Vec<(&'static str, Shown)>),
+}
+
+/// The value of a field.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Shown {
+    /// A whole number.
+    Number(u64),
+    /// A price or a quantity, as a decimal.
+    Decimal(String),
+}
+
+impl<'a> JournalRecord<'a> {
+    /// Returns whether the first message of a log is that of a venue's journal.
+    pub fn begins_journal(kind: u8, payload: &[u8]) -> bool {
+        kind == FOUNDED && Founded::read_from_bytes(payload).is_ok()
+    }
+
+    /// Reads a record; none if no venue of this version has written it.
+    pub fn read(kind: u8, payload: &'a [u8]) -> Option<Self> {
+        let (name, fields) = match kind {
+            FOUNDED => {
+                let Founded { rules, symbols, venue } = Founded::read_from_bytes(payload).ok()?;
+                let fields = [("rules", rules), ("symbols", symbols), ("venue", venue)];
+                ("venue_founded", fields.map(|(name, value)| number(name, value)).to_vec())
+            }
+            REQUESTS => ("requests_lane", lane(payload)?),
+            REPORTS => ("reports_lane", lane(payload)?),
+            MARKET => ("market_lane", lane(payload)?),
+            MOVED => ("venue_tick", moved(payload)?),
+            BUST => ("bust", vec![number("exec_id", Bust::read_from_bytes(payload).ok()?.exec_id)]),
+            CORRECT => {
+                let Correct { exec_id, price, quantity } = Correct::read_from_bytes(payload).ok()?;
+                let decimals = [decimal("price", Price(price)), decimal("quantity", Quantity(quantity))];
+                ("correct", [vec![number("exec_id", exec_id)], decimals.to_vec()].concat())
+            }
+            END_OF_DAY => ("end_of_day", Vec::new()),
+            LISTED => ("listed", vec![number("symbols", u32::read_from_bytes(payload).ok()?)]),
+            FAULTS => ("faults", Chances::read_from_bytes(payload).ok()?.fields().map(|(n, v)| number(n, v)).to_vec()),
+            WAY => ("way", vec![number("way", u32::read_from_bytes(payload).ok()?)]),
+            TRIMMED => ("trimmed", vec![number("report", u64::read_from_bytes(payload).ok()?)]),
+            kind => {
+                let (sequence, message) = u64::read_from_prefix(payload).ok()?;
+                Request::read(kind, message).ok()?;
+                return Some(Self::Request { sequence, message });
+            }
+        };
+        Some(Self::Other(name, fields))
+    }
+}
+
+fn lane(payload: &[u8]) -> Option<Vec<(&'static str, Shown)>> {
+    let Lane { journal, incarnation, first } = Lane::read_from_bytes(payload).ok()?;
+    Some(vec![number("journal", journal), number("incarnation", incarnation), number("first", first)])
+}
+
+/// A tick, with the numbers that differ from the symbol's last one.
+fn moved(payload: &[u8]) -> Option<Vec<(&'static str, Shown)>> {
+    let (Moved { sequence, symbol, changed }, mut numbers) = Moved::read_from_prefix(payload).ok()?;
+    let mut fields = vec![number("lane_sequence", sequence), number("symbol", symbol)];
+    for (bit, name) in ["bid", "bid_quantity", "ask", "ask_quantity"].into_iter().enumerate() {
+        if changed & 1 << bit != 0 {
+            let (units, rest) = i64::read_from_prefix(numbers).ok()?;
+            fields.push(decimal(name, Price(units)));
+            numbers = rest;
+        }
+    }
+    numbers.is_empty().then_some(fields)
+}
+
+fn number(name: &'static str, value: impl Into<u64>) -> (&'static str, Shown) {
+    (name, Shown::Number(value.into()))
+}
+
+fn decimal(name: &'static str, value: impl ToString) -> (&'static str, Shown) {
+    (name, Shown::Decimal(value.to_string()))
+}

@@ -1,0 +1,392 @@
+//! The demo's text: the path as a picture, its hops, and the ratios beside it.
+
+use std::collections::BTreeSet;
+
+use tickpath_harness::others::in_words;
+use tickpath_report::{duration, path_picture, wrapped};
+use tickpath_result::{Comparison, Phase, ResultFile, Run};
+
+use super::{COMPARED_RATE, Change, Found};
+
+/// Time from tick to order that the trade asks for, in nanoseconds.
+const TRADE_ASKS_NS: f64 = 5_000.0;
+
+/// Columns of the text.
+const WIDTH: usize = 80;
+
+/// Renders what the demo found, in lines of up to 80 columns.
+pub fn text(result: &ResultFile, found: &Found) -> String {
+    fitted(&whole(result, found))
+}
+
+/// Returns whether each part has a valid figure: a comparison leaves out pairs that broke a rule.
+pub fn is_told(result: &ResultFile, found: &Found) -> bool {
+    let mut alone = path_alone(result).into_iter().chain(one_process_run(result));
+    alone.all(|run| run.valid) && found.changes.iter().all(|change| comparison(result, change).is_some())
+}
+
+/// The text in lines that are not too long; a line that goes on is indented as it began.
+fn fitted(text: &str) -> String {
+    let fit = |line: &str| match line.chars().count() > WIDTH {
+        true => wrapped(line, WIDTH, line.len() - line.trim_start().len()),
+        false => vec![line.to_owned()],
+    };
+    text.split('\n').flat_map(fit).collect::<Vec<_>>().join("\n")
+}
+
+/// The text, with lines of any length.
+fn whole(result: &ResultFile, found: &Found) -> String {
+    let mut out = String::new();
+    if let Some(run) = path_alone(result) {
+        if !run.valid {
+            out.push_str(&format!(
+                "\nNOT VALID: {} What the path took is shown as it was measured.\n",
+                disturbed(found)
+            ));
+        }
+        out.push_str("\nFrom a tick to an order at a venue on this machine: a feed, a strategy with its OMS and journal, a venue\n\n");
+        out.push_str(&path_picture(run, WIDTH));
+        out.push_str(LEGEND);
+        out.push_str(&hops(run));
+        out.push_str(&against_the_trade(run));
+        out.push_str(&whose_tail(run));
+        out.push_str(&host_share(run));
+    }
+    out.push_str(&changes(result, found));
+    out.push_str(&one_process(result));
+    out.push_str(&venue(result));
+    out.push_str(&invalid(result, found));
+    out.push_str("\nOutside of this measurement: the network card, the network, and a real venue's own time.\n");
+    for missing in &found.missing {
+        out.push_str(&format!("Not run: {missing}\n"));
+    }
+    out
+}
+
+/// The run of the path alone.
+fn path_alone(result: &ResultFile) -> Option<&Run> {
+    result.runs.iter().find(|run| run.hops.contains_key("tick_to_order"))
+}
+
+/// What the words mean.
+const LEGEND: &str = "
+T0: the order is sent. T1: the order system (OMS) sees it. T2: risk checks and
+journal are done and it has gone to the venue. p50 is the median; an arrow
+without p99 has a median only. busy spins, yield gives way, block sleeps,
+adaptive sleeps until shortly before it has to be there.
+";
+
+/// What kept the demo from measuring, and what to do.
+fn disturbed(found: &Found) -> String {
+    match in_words(&found.others) {
+        Some(others) => {
+            format!("{others}. End what is busy, or leave it other CPUs with --cpus, and run the demo again.")
+        }
+        None => "no other process was seen busy, so the host may have held this machine up. Run the demo again; the \
+                 notes in the report say what each run broke."
+            .to_owned(),
+    }
+}
+
+/// Runs that broke a rule of honest measuring; why, if the path's own run does not say so above.
+fn invalid(result: &ResultFile, found: &Found) -> String {
+    let (all, invalid) = (result.runs.len(), result.runs.iter().filter(|run| !run.valid).count());
+    let why = match path_alone(result) {
+        Some(run) if !run.valid => ".".to_owned(),
+        _ => format!(": {}", disturbed(found)),
+    };
+    match invalid {
+        0 => String::new(),
+        _ => format!("\n{invalid} of {all} runs did not keep the rules and are in no ratio{why}\n"),
+    }
+}
+
+/// Two digits of a ratio.
+fn times(ratio: f64) -> String {
+    if ratio < 9.95 { format!("{ratio:.1}") } else { format!("{ratio:.0}") }
+}
+
+/// A row for each hop, p50 to p99.99.
+fn hops(run: &Run) -> String {
+    let mut out =
+        format!("\n{:<18}{:>10}{:>10}{:>10}{:>10}{:>10}{:>11}\n", "", "50%", "90%", "99%", "99.9%", "99.99%", "worst");
+    for (name, hop) in run.hops_in_path_order() {
+        if name.ends_with("_gap") {
+            continue;
+        }
+        let [p50, _, p90, p99, p999, p9999] = hop.percentiles();
+        let cell = |ns: Option<u64>| ns.map_or("–".to_owned(), |ns| duration(ns as f64));
+        out.push_str(&format!(
+            "{:<18}{:>10}{:>10}{:>10}{:>10}{:>10}{:>11}\n",
+            name,
+            cell(p50),
+            cell(p90),
+            cell(p99),
+            cell(p999),
+            cell(p9999),
+            cell(hop.max_ns)
+        ));
+    }
+    out
+}
+
+fn against_the_trade(run: &Run) -> String {
+    let Some(hop) = run.hops.get("tick_to_order") else { return String::new() };
+    let [Some(p50), _, _, Some(p99), ..] = hop.percentiles() else { return String::new() };
+    let verdict = |ns: u64| if (ns as f64) <= TRADE_ASKS_NS { "within" } else { "above" };
+    format!(
+        "\nThe trade asks for {} from tick to order. Here: {} at the median ({}), {} at 99 % ({}).\n",
+        duration(TRADE_ASKS_NS),
+        duration(p50 as f64),
+        verdict(p50),
+        duration(p99 as f64),
+        verdict(p99),
+    )
+}
+
+/// Whose the tail is: what each part takes beyond its median, on average. Averages add up, percentiles do not.
+fn whose_tail(run: &Run) -> String {
+    const PARTS: [(&str, &str, &str); 3] = [
+        ("lateness", "before the feed sent", "the feed's, which was late"),
+        ("service", "from there until the strategy had the tick", "the way's to the strategy, or its thread's"),
+        ("t0_t2", "in the order system", "the order system's"),
+    ];
+    let beyond = |name: &str| {
+        let hop = run.hops.get(name)?;
+        Some(hop.mean_ns? - hop.p50_ns? as f64)
+    };
+    let parts = PARTS.map(|(name, ..)| beyond(name));
+    let whole = beyond("tick_to_order").filter(|ns| *ns > 0.0);
+    let (Some(whole), [Some(late), Some(way), Some(oms)]) = (whole, parts) else { return String::new() };
+    let shares = [late, way, oms].map(|ns| 100.0 * ns / whole);
+    let parts = || PARTS.into_iter().zip(shares);
+    let told: Vec<String> = parts().map(|((_, when, _), share)| format!("{share:.0} % {when}")).collect();
+    let most = parts().find(|(_, share)| *share > 50.0);
+    let whose = most.map_or("of no part alone", |((.., whose), _)| whose);
+    format!(
+        "On average an order takes {} longer than the median: {}. The tail is {whose}.\n{}",
+        duration(whole),
+        told.join(", "),
+        standstills(run)
+    )
+}
+
+/// Who stood still, as the run's notes have it.
+fn standstills(run: &Run) -> String {
+    run.notes.iter().filter(|note| note.contains("stood still")).map(|note| format!("Note: {note}.\n")).collect()
+}
+
+/// What the host took of the tail.
+fn host_share(run: &Run) -> String {
+    let Some(hop) = run.hops.get("tick_to_order") else { return String::new() };
+    let (Some(share), Some(calm)) = (hop.host_stall_share_p999, &hop.unstalled) else {
+        return "What the host took of the tail cannot be told for this run; see the notes in the report.\n".to_owned();
+    };
+    if share < 0.005 {
+        return "None of the slowest thousandth was seen to be the host's.\n".to_owned();
+    }
+    let [.., raw, _] = hop.percentiles();
+    let [.., without, _] = calm.percentiles();
+    let told = |ns: Option<u64>| ns.map_or("–".to_owned(), |ns| duration(ns as f64));
+    format!(
+        "The host took at least {:.0} % of the slowest thousandth: 99.9 % is {} as measured, {} without the orders that it \
+         stalled.\n",
+        100.0 * share,
+        told(raw),
+        told(without)
+    )
+}
+
+/// The path with one thing changed at a time, and in Python: each under its own words, with its ratio or why it has
+/// none.
+fn changes(result: &ResultFile, found: &Found) -> String {
+    if found.changes.is_empty() {
+        return String::new();
+    }
+    let mut out = format!(
+        "\nThe path at {} ticks a second, tick_to_order p50; behind a ratio its interval, and how often such a one \
+         holds:\n",
+        COMPARED_RATE
+    );
+    let told = |ns: Option<f64>| ns.map_or("–".to_owned(), duration);
+    for change in &found.changes {
+        let [a, b] = change.sides;
+        out.push_str(&format!("  {}:\n    ", change.what));
+        let Some(of) = comparison(result, change) else {
+            let [a_ns, b_ns] = change.raw_ns.map(told);
+            out.push_str(&format!("no valid pair, so no ratio; as measured, not valid: {a_ns} {a}, {b_ns} {b}\n"));
+            continue;
+        };
+        let [a_ns, b_ns] = [of.a, of.b].map(told);
+        let ratio = of.ratio.map_or(String::new(), |ratio| format!(": {} times ({})", times(ratio), interval(of)));
+        let note = of.note.as_ref().map_or(String::new(), |note| format!("; {note}"));
+        let cpu = match change.cpu_ns {
+            [Some(a_ns), Some(b_ns)] => {
+                format!("; processor time a tick {} {a}, {} {b}", duration(a_ns), duration(b_ns))
+            }
+            _ => String::new(),
+        };
+        out.push_str(&format!("{a_ns} {a}, {b_ns} {b}{ratio}{note}{cpu}\n"));
+    }
+    out
+}
+
+/// What the valid pairs of a change came to; none if there is none.
+fn comparison<'a>(result: &'a ResultFile, change: &Change) -> Option<&'a Comparison> {
+    result.comparisons.iter().find(|comparison| comparison.name == change.name)
+}
+
+/// The interval of a ratio, and how often such a one holds.
+fn interval(of: &Comparison) -> String {
+    let Some((low, high)) = of.low.zip(of.high) else { return "one valid pair, no spread".to_owned() };
+    let level = match of.level_percent {
+        // Never more than it is.
+        Some(level) if level >= 1.0 => format!("{} %", level.floor()),
+        _ => "too few pairs for a level".to_owned(),
+    };
+    format!("{} to {}, {level}", times(low), times(high))
+}
+
+/// The run of one publish a process.
+fn one_process_run(result: &ResultFile) -> Option<&Run> {
+    result.runs.iter().find(|run| run.phase == Phase::Cold)
+}
+
+fn one_process(result: &ResultFile) -> String {
+    let Some(python) = one_process_run(result) else { return String::new() };
+    let figure = |name: &str| python.figures.get(name).map_or("–".to_owned(), |ns| duration(*ns));
+    format!(
+        "\nOne publish a process from Python, as scripts do it, {} of {} messages received: the publish call {} with its \
+         connection, and {} from before that call until the subscriber has the message, both medians.\n",
+        python.counts.received,
+        python.counts.sent,
+        figure("publish_one_process_ns"),
+        figure("message_one_process_ns")
+    )
+}
+
+fn venue(result: &ResultFile) -> String {
+    let mut out = String::new();
+    let mut told = BTreeSet::new();
+    for run in result.runs.iter().filter(|run| run.valid) {
+        let (Some(connect), Some(share)) = (run.figures.get("tcp_connect_ns"), run.figures.get("path_share_percent"))
+        else {
+            continue;
+        };
+        let wait = run.params.text("wait").unwrap_or_default();
+        if !told.insert((run.target.clone(), wait.clone())) {
+            continue;
+        }
+        out.push_str(&format!(
+            "To the venue: TCP connect {}; over {} ({wait}) our path is {share:.1} % of the way from tick to venue.\n",
+            duration(*connect),
+            run.target
+        ));
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use tickpath_harness::others::Busy;
+    use tickpath_result::Hop;
+
+    use super::*;
+
+    /// A path whose median is 789 ns, with a change that has a ratio, one that is to have none, and one without a pair.
+    fn planted(valid: bool, others: &[Busy]) -> (ResultFile, Found) {
+        let hop = Hop { count: 100, p50_ns: Some(789), ..Hop::default() };
+        let hops = [("tick_to_order".to_owned(), hop)].into();
+        let mut result = ResultFile::new("path", "", "");
+        result.runs.push(Run { target: "shm://".to_owned(), valid, hops, ..Run::default() });
+        let known = Comparison::new("known", "tick_to_order.p50_ns", 600.0, 200.0, Some((2.5, 3.5)));
+        let note = Some("1 of 7 pairs was not valid on both sides".to_owned());
+        result.comparisons.push(Comparison { level_percent: Some(87.5), note, ..known });
+        let (a, b, note) = (Some(900.0), Some(300.0), Some("no ratio: two things differ".to_owned()));
+        result.comparisons.push(Comparison { name: "beside".to_owned(), a, b, note, ..Comparison::default() });
+        let change = |name, what: &str| Change {
+            name,
+            what: what.to_owned(),
+            sides: ["over A", "over B"],
+            no_ratio: None,
+            raw_ns: [Some(5_000.0), None],
+            cpu_ns: [None; 2],
+        };
+        let words = [("known", "B in place of A"), ("beside", "B and A"), ("unknown", "C in place of A")];
+        let mut changes = words.map(|(name, what)| change(name, what)).to_vec();
+        changes[0].cpu_ns = [Some(45_000.0), Some(1e6)];
+        (result, Found { changes, others: others.to_vec(), ..Found::default() })
+    }
+
+    fn told(valid: bool, others: &[Busy]) -> String {
+        let (result, found) = planted(valid, others);
+        let told = whole(&result, &found);
+        let fitted = fitted(&told);
+        assert!(fitted.lines().all(|line| line.chars().count() <= WIDTH), "{fitted}");
+        let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(words(&fitted), words(&told));
+        told
+    }
+
+    #[test]
+    fn a_change_without_a_valid_pair_says_so_under_its_own_words() {
+        let told = told(true, &[]);
+        let words =
+            "B in place of A:\n    600 ns over A, 200 ns over B: 3.0 times (2.5 to 3.5, 87 %); 1 of 7 pairs was";
+        assert!(told.contains(words), "{told}");
+        let words = "not valid on both sides; processor time a tick 45 µs over A, 1 ms over B\n";
+        assert!(told.contains(words), "{told}");
+        let words = "B and A:\n    900 ns over A, 300 ns over B; no ratio: two things differ\n";
+        assert!(told.contains(words), "{told}");
+        let words = "C in place of A:\n    no valid pair, so no ratio; as measured, not valid: 5 µs over A, – over B\n";
+        assert!(told.contains(words) && !told.contains("NOT VALID"), "{told}");
+    }
+
+    #[test]
+    fn the_tail_is_told_to_be_that_parts_which_takes_most_of_it() {
+        let hop = |p50_ns, mean_ns| Hop { count: 100, p50_ns: Some(p50_ns), mean_ns: Some(mean_ns), ..Hop::default() };
+        let told = |lateness, service, t0_t2| {
+            let hops = [("lateness", 10, lateness), ("service", 130, service), ("t0_t2", 510, t0_t2)];
+            let whole = hops.iter().map(|(.., mean_ns)| mean_ns).sum::<f64>();
+            let all = hops.into_iter().chain([("tick_to_order", 650, whole)]);
+            let hops = all.map(|(name, p50_ns, mean_ns)| (name.to_owned(), hop(p50_ns, mean_ns))).collect();
+            let notes = vec!["the feed stood still for 50.00 ms".to_owned(), "another note".to_owned()];
+            whose_tail(&Run { hops, notes, ..Run::default() })
+        };
+        for (means, words) in [
+            ((20_010.0, 5_130.0, 510.0), "25 µs longer than the median: 80 % before the feed sent, 20 % from there"),
+            ((20_010.0, 5_130.0, 510.0), "the feed's, which was late.\nNote: the feed stood still for 50.00 ms.\n"),
+            ((10.0, 25_130.0, 510.0), "The tail is the way's to the strategy"),
+            ((10.0, 130.0, 25_510.0), "The tail is the order system's."),
+            ((4_010.0, 4_130.0, 2_510.0), "The tail is of no part alone."),
+        ] {
+            let told = told(means.0, means.1, means.2);
+            assert!(told.contains(words) && !told.contains("another note"), "{words}\n{told}");
+        }
+        assert_eq!(told(10.0, 130.0, 510.0), "", "there is no tail");
+    }
+
+    #[test]
+    fn a_part_with_nothing_valid_to_tell_is_no_good_end() {
+        let (mut result, mut found) = planted(true, &[]);
+        assert!(!is_told(&result, &found), "a change has no valid pair");
+        found.changes.pop();
+        // Single runs of what has valid pairs may break a rule.
+        result.runs.push(Run::default());
+        assert!(is_told(&result, &found));
+        result.runs.push(Run { phase: Phase::Cold, ..Run::default() });
+        assert!(!is_told(&result, &found), "too few messages of one publish a process");
+        let (mut result, found) = (planted(false, &[]).0, Found::default());
+        assert!(!is_told(&result, &found), "the path alone");
+        result.runs[0].valid = true;
+        assert!(is_told(&result, &found));
+    }
+
+    #[test]
+    fn a_disturbed_demo_names_who_disturbed_it_and_shows_what_it_measured() {
+        let told_of = told(false, &[Busy { pid: 77, name: "rustc".to_owned(), percent: 87.4 }]);
+        assert!(told_of.contains("NOT VALID: process 77 (rustc) took 87 % of a CPU. End"), "{told_of}");
+        assert!(told_of.contains("789 ns") && told_of.contains("1 of 1 runs"), "{told_of}");
+        assert!(told(false, &[]).contains("NOT VALID: no other process was seen busy"));
+    }
+}
