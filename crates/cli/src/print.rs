@@ -1,7 +1,9 @@
 //! What goes to standard output.
 
-use std::io::{IsTerminal, Write};
+use std::io::{ErrorKind, IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 
+use anyhow::Context;
 use tickpath_explain as explain;
 use tickpath_report::Screen;
 use tickpath_result::ResultFile;
@@ -21,7 +23,23 @@ pub fn terminal(result: &ResultFile, all: bool) -> String {
     }
 }
 
-/// Prints. Whoever closed our output has read enough of it.
-pub fn say(text: &str) {
-    let _ = std::io::stdout().write_all(text.as_bytes());
+/// Set once standard output is closed.
+static IS_CLOSED: AtomicBool = AtomicBool::new(false);
+
+/// Prints, and flushes. A closed standard output is no error: [`is_closed`] tells of it.
+pub fn say(text: &str) -> anyhow::Result<()> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => {
+            IS_CLOSED.store(true, Ordering::Release);
+            Ok(())
+        }
+        written => written.context("cannot write to standard output; make room where it goes, and call again"),
+    }
+}
+
+/// True once standard output is closed: its reader has read enough.
+pub fn is_closed() -> bool {
+    // Pairs with the release of the thread that found it closed.
+    IS_CLOSED.load(Ordering::Acquire)
 }
