@@ -1,19 +1,29 @@
-//! `tickpath drop-copy`: what an OMS tells others, a line each, by the session of a user with `drop_copy = true`.
+//! `tickpath drop-copy`: every report and denial that an OMS sends, one a line, over a session of a user with
+//! `drop_copy = true`.
+//!
+//! A line begins with its number among all that the OMS sends. Numbers go on from day to day and over restarts: another
+//! call resumes behind the last one that it has, by `--from`.
 
-use std::io::Write;
+use std::collections::BTreeMap;
 
 use anyhow::bail;
 use clap::Args;
-use tickpath_client::{CopiedReport, Event, Since};
+use tickpath_client::{Client, Event, Since};
+use tickpath_clock::{Clock, HostClock, sleep_ns};
+use tickpath_market::SymbolId;
 use tickpath_server::settings::Users;
 
 use crate::args::Usage;
+use crate::desk::Known;
 use crate::order::Whom;
-use crate::orders::{denial_line, report_line};
 use crate::outcome::Outcome;
+use crate::outlet::{Chunk, Outlet};
+use crate::report_lines::Told;
 
 /// The longest sleep between two looks, in nanoseconds.
 const WAIT_NS: u64 = 50_000_000;
+/// The same while the output takes nothing: well below half of the shortest heartbeat time, which is 100 ms.
+const HOLD_NS: u64 = 5_000_000;
 
 #[derive(Debug, Clone, Args)]
 pub struct DropCopy {
@@ -22,53 +32,165 @@ pub struct DropCopy {
     /// Begin with the first of the day
     #[arg(long)]
     pub all: bool,
+    /// Begin behind this number, with which the last line that you have begins; 0 for all that the OMS keeps. Days that
+    /// have ended are read, too
+    #[arg(long, value_name = "N", conflicts_with = "all")]
+    #[arg(value_parser = clap::value_parser!(u64).range(..=u64::MAX - 2))]
+    pub from: Option<u64>,
+    /// The journal that the number of --from is of, as --json prints it: an OMS that has another one is refused
+    #[arg(long, value_name = "N", requires = "from")]
+    pub journal: Option<u64>,
     /// End after so many reports
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub count: Option<u64>,
+    /// Print one JSON object a line
+    #[arg(long)]
+    pub json: bool,
 }
 
 pub fn run(args: &DropCopy) -> anyhow::Result<Outcome> {
     let settings = args.whom.known();
     let users_file = settings.users_file.display();
-    // Such a session would hear nothing of others, and wait for it. Here it need not come to one.
+    // Without the right the session would receive nothing of others and wait for ever.
     if let Ok(users) = Users::read(&settings.users_file)
         && users.find(&args.whom.user).is_some_and(|user| user.drop_copy.is_none())
     {
         bail!(deaf(&args.whom.user, &users_file.to_string()));
     }
-    let mut client = args.whom.connect_to_copy(&settings, if args.all { Since::Start } else { Since::Now })?;
-    // An older OMS gives a session to who wanted none.
-    if client.welcome().has_drop_copy() == Some(false) {
+    let mut client = connect(args, &settings)?;
+    let mut outlet = Outlet::start()?;
+    let listed = settings.instruments().unwrap_or_default();
+    let names = listed.into_iter().map(|listed| (listed.symbol, listed.name));
+    let mut follower = Follower { args, names: names.collect(), left: args.count.unwrap_or(u64::MAX), is_lost: false };
+    let followed = follower.follow(&mut client, &mut outlet);
+    // The output may take its time with the rest; the session need not wait for that.
+    client.leave();
+    outlet.finish()?;
+    if followed? { Ok(Outcome::Good) } else { bail!(deaf(&args.whom.user, &format!("{users_file} where the OMS is"))) }
+}
+
+/// Logs on, to resume where the call says.
+fn connect(args: &DropCopy, settings: &Known) -> anyhow::Result<Client> {
+    let Some(from) = args.from else {
+        return args.whom.connect_to_copy(settings, if args.all { Since::Start } else { Since::Now });
+    };
+    // A number counts in its journal alone. Without one on the line, a logon tells which journal the OMS has.
+    let journal = match args.journal {
+        Some(journal) => journal,
+        None => {
+            let asking = args.whom.connect_to_copy(settings, Since::Now)?;
+            let journal = asking.welcome().journal;
+            asking.close();
+            journal
+        }
+    };
+    let since = Since::Report { journal, number: from + 1, last_sum: 0 };
+    let client = args.whom.connect_to_copy(settings, since)?;
+    let now = client.welcome().journal;
+    if now != journal {
         client.close();
-        bail!(deaf(&args.whom.user, &format!("{users_file} where the OMS is")));
+        bail!(
+            "number {from} is of journal {journal}, and the OMS has journal {now}, with numbers of its own; begin with \
+             --all"
+        );
     }
-    crate::print::note("what others are told, by its place, until Ctrl-C:");
-    let (mut out, mut ended, mut left) = (std::io::stdout().lock(), None, args.count.unwrap_or(u64::MAX));
-    loop {
-        let mut text = String::new();
-        client.wait(WAIT_NS);
-        client.poll(|event| match event {
-            Event::Copied { number, session, report, .. } if left > 0 => {
-                left -= 1;
-                let line = match &report {
-                    CopiedReport::Report(report) => report_line(session, report),
-                    CopiedReport::Denied(denied) => denial_line(session, denied),
-                };
-                text.push_str(&format!("{number} {line}"));
+    Ok(client)
+}
+
+/// Prints what a session receives.
+struct Follower<'a> {
+    args: &'a DropCopy,
+    names: BTreeMap<SymbolId, String>,
+    /// Reports that are still to be printed.
+    left: u64,
+    /// The connection was lost and is not made again yet.
+    is_lost: bool,
+}
+
+impl Follower<'_> {
+    /// Follows until enough is printed or the output is closed. False if the OMS gives its user no drop copy.
+    fn follow(&mut self, client: &mut Client, outlet: &mut Outlet) -> anyhow::Result<bool> {
+        let clock = HostClock::get()?;
+        let journal = client.welcome().journal;
+        outlet.put([Chunk::Sentence(format!(
+            "what others are told, each behind its number in journal {journal}, until Ctrl-C:"
+        ))]);
+        while self.left > 0 && !outlet.is_over() {
+            // An OMS of an older version gives a session to a user who is to have none.
+            if client.welcome().has_drop_copy() == Some(false) {
+                return Ok(false);
             }
-            Event::Gap { from, to } => text.push_str(&format!("{from} to {to} are gone\n")),
-            Event::Disconnected { why } => ended = Some(why),
-            _ => {}
-        })?;
-        // Whoever closed our output has read enough of it.
-        let is_closed = !text.is_empty() && out.write_all(text.as_bytes()).and_then(|()| out.flush()).is_err();
-        if is_closed || left == 0 {
-            client.close();
-            return Ok(Outcome::Good);
+            if !outlet.has_room() {
+                client.keep_alive();
+                sleep_ns(HOLD_NS);
+                continue;
+            }
+            client.wait(WAIT_NS);
+            let mut events = Vec::new();
+            let polled = client.poll(|event| events.push(event));
+            outlet.put(self.chunks(events, client, &clock));
+            polled?;
         }
-        if let Some(why) = ended {
-            return Err(why.into());
+        Ok(true)
+    }
+
+    /// What is printed of these events, which a poll of this client has brought.
+    fn chunks(&mut self, events: Vec<Event>, client: &Client, clock: &HostClock) -> Vec<Chunk> {
+        let (mut lines, mut sentences) = (String::new(), Vec::new());
+        let json = self.args.json;
+        for event in events {
+            match event {
+                Event::Copied { number, stamp, session, session_number, report } if self.left > 0 => {
+                    self.left -= 1;
+                    // A stamp of an earlier boot may lie ahead of the counter.
+                    let is_known = client.shares_clock() && stamp <= clock.ticks();
+                    let told = Told {
+                        number,
+                        journal: Some(client.welcome().journal),
+                        session,
+                        session_number: Some(session_number),
+                        stamp,
+                        utc_ns: is_known.then(|| clock.calibration().utc_ns_of(stamp)),
+                        report,
+                    };
+                    lines.push_str(&told.line(json, |symbol| self.names.get(&symbol).cloned()));
+                }
+                Event::Gap { from, to } => {
+                    let what = format!("numbers {from} to {} are gone", to - 1);
+                    lines.push_str(&notice(json, "gap", [("from", from), ("to", to)], &what));
+                }
+                Event::SaidAgain { from, to } => {
+                    let what = format!("the OMS no longer has what came before number {to}: all from {from} on comes");
+                    lines.push_str(&notice(json, "said_again", [("from", from), ("to", to)], &what));
+                }
+                Event::OtherJournal { before, now } => {
+                    let what = format!("the OMS has journal {now} and no longer {before}: numbers begin anew");
+                    lines.push_str(&notice(json, "other_journal", [("before", before), ("journal", now)], &what));
+                }
+                Event::Disconnected { why } => {
+                    self.is_lost = true;
+                    sentences.push(format!("the connection was lost: {why}"));
+                }
+                Event::Failed { why } => {
+                    sentences.push(format!("the OMS cannot be reached, and is tried again: {why}"));
+                }
+                Event::Connected(welcome) if std::mem::take(&mut self.is_lost) => {
+                    sentences
+                        .push(format!("the connection is made again, and goes on with number {}", welcome.next_report));
+                }
+                _ => {}
+            }
         }
+        let lines = Some(lines).filter(|lines| !lines.is_empty()).map(Chunk::Lines);
+        lines.into_iter().chain(sentences.into_iter().map(Chunk::Sentence)).collect()
+    }
+}
+
+/// A line that tells of no report, but of the numbers of those around it.
+fn notice(json: bool, name: &str, [(first, one), (second, other)]: [(&str, u64); 2], what: &str) -> String {
+    match json {
+        true => format!("{{\"name\":\"{name}\",\"{first}\":{one},\"{second}\":{other}}}\n"),
+        false => format!("-- {what}\n"),
     }
 }
 

@@ -266,7 +266,8 @@ impl Whom {
         let config = ClientConfig {
             session: self.session,
             since,
-            reconnect: false,
+            // A request belongs to its connection; a drop copy resumes.
+            reconnect: drop_copy,
             drop_copy,
             ..ClientConfig::new(url, &self.user, password)
         };

@@ -9,19 +9,23 @@
 
 use std::path::PathBuf;
 
+use anyhow::bail;
 use clap::Args;
-use tickpath_log::{Place, Reader, Registration, Start};
-use tickpath_market::{
-    ExecType, ExecutionReport, ManualOrderIndicator, Notional, OrdStatus, OrderDenied, OrderId, SCALE, Side, SymbolId,
-};
-use tickpath_oms::journal;
-use tickpath_orders::{Core, Denial, Foreign, Measure, OrderView, Output};
+use tickpath_client::CopiedReport;
+use tickpath_log::Place;
+use tickpath_market::{ExecType, OrdStatus, Side, SymbolId};
+use tickpath_oms::journal::{self, Replay};
+use tickpath_orders::{At, Config, Core, Foreign, OrderView, Output};
 use tickpath_result::rfc3339;
 
 use crate::desk::Known;
 use crate::log::fields::word;
 use crate::outcome::Outcome;
+use crate::outlet::has_reader;
 use crate::print::{is_closed, note, say};
+use crate::report_lines::Told;
+
+pub use crate::report_lines::{denial_line, id, report_line};
 
 /// How long who follows waits before it looks again.
 const LOOK_NS: u64 = 1_000_000;
@@ -33,9 +37,16 @@ pub struct Orders {
     /// The file of the OMS
     #[arg(long, value_name = "FILE", default_value = "oms.toml", conflicts_with = "dir")]
     pub config: PathBuf,
-    /// Go on with what each client is told from now on, a line each, until Ctrl-C
+    /// Go on with what each client is told from now on, a line each behind its record, until Ctrl-C
     #[arg(long)]
     pub follow: bool,
+    /// With --follow: begin behind this record, with which the last line that you have begins, and without the table of
+    /// open orders. Days that have ended are read, too
+    #[arg(long, value_name = "N", requires = "follow")]
+    pub from: Option<u64>,
+    /// With --follow: print one JSON object a line, without the table of open orders
+    #[arg(long, requires = "follow")]
+    pub json: bool,
     /// Reports of orders that the OMS does not know, instead of its orders: `tickpath oms enter order` joins them
     #[arg(long, conflicts_with = "follow")]
     pub foreign: bool,
@@ -47,24 +58,25 @@ pub fn run(args: &Orders) -> anyhow::Result<Outcome> {
         None => Known::read(&args.config).journal()?,
     };
     let place = crate::log::place::journal(&dir)?;
+    if let Some(from) = args.from {
+        let (replay, core) = behind(&place, from)?;
+        note(&format!("what clients are told behind record {from}, until Ctrl-C:"));
+        return follow(args, replay, core, from).map(|()| Outcome::Good);
+    }
     let (mut replay, mut core) = journal::follow(&place)?;
     while replay.step(&mut core, |_, _, _| {})? {}
     // A page that is lost would pass for the end.
     replay.check_end()?;
-    let writer = Reader::open(&place, Start::Now, Registration::Unregistered)?.writer();
-    let whose = writer.map_or("no OMS writes it now".to_owned(), |pid| format!("process {pid} writes it"));
-    say(&format!("{place}, all before record {}; {whose}\n", replay.sequence()))?;
-    say(&if args.foreign { foreign(&core) } else { table(&core, &place) })?;
+    if !args.json {
+        let writer = tickpath_log::writer(&place);
+        let whose = writer.map_or("no OMS writes it now".to_owned(), |pid| format!("process {pid} writes it"));
+        say(&format!("{place}, all before record {}; {whose}\n", replay.sequence()))?;
+        say(&if args.foreign { foreign(&core) } else { table(&core, &place) })?;
+    }
     if args.follow {
         note(&format!("what clients are told from record {} on, until Ctrl-C:", replay.sequence()));
-    }
-    while args.follow && !is_closed() {
-        let mut lines = String::new();
-        let came = replay.step(&mut core, |_, _, outputs| lines = outputs.iter().filter_map(line).collect())?;
-        match came {
-            true => say(&lines)?,
-            false => tickpath_clock::sleep_ns(LOOK_NS),
-        }
+        let last = replay.sequence().saturating_sub(1);
+        follow(args, replay, core, last)?;
     }
     Ok(Outcome::Good)
 }
@@ -166,64 +178,67 @@ fn row(order: &OrderView, core: &Core, journal: &Place) -> [String; 14] {
     ]
 }
 
-/// What a client is told; none of what goes to a venue.
-fn line(output: &Output) -> Option<String> {
-    match output {
-        Output::Venue { .. } => None,
-        Output::Report { session, report } => Some(report_line(*session, report)),
-        Output::Denied { session, denied } => Some(denial_line(*session, denied)),
+/// The instrument's name, if the journal has defined one.
+fn name(core: &Core, symbol: SymbolId) -> Option<String> {
+    core.instrument(symbol).map(|instrument| instrument.name.to_string()).filter(|name| !name.is_empty())
+}
+
+/// A replay that gives all behind this record, with its core: from a snapshot on, if that record is in none.
+fn behind(place: &Place, record: u64) -> anyhow::Result<(Replay, Core)> {
+    let (replay, core) = journal::follow(place)?;
+    if replay.sequence() <= record.saturating_add(1) {
+        return Ok((replay, core));
     }
+    Ok((Replay::open(place)?, Core::new(Config::default())))
 }
 
-/// What a report tells.
-pub fn report_line(session: u16, report: &ExecutionReport) -> String {
-    format!(
-        "{} session={session} client_order_id={} {} {} side={} leaves={} filled={} last={}@{}{}\n",
-        id(report.order_id),
-        report.client_order_id.0,
-        ExecType::from_code(report.exec_type).map_or_else(String::new, word),
-        OrdStatus::from_code(report.status).map_or_else(String::new, word),
-        Side::from_code(report.side).map_or_else(String::new, word),
-        report.leaves_quantity,
-        report.cumulative_quantity,
-        report.last_quantity,
-        report.last_price,
-        if report.manual == ManualOrderIndicator::Manual.code() { " manual" } else { "" },
-    )
-}
-
-/// Why a request was denied, with the limit and the value that broke it.
-pub fn denial_line(session: u16, denied: &OrderDenied) -> String {
-    let denial = Denial::from_code(denied.code);
-    let why = denial.map_or_else(|| denied.code.to_string(), |denial| denial.to_string());
-    let (limit, value) = (i128::from_le_bytes(denied.limit), i128::from_le_bytes(denied.value));
-    let measure = match denial.and_then(|denial| measured(denial, limit).zip(measured(denial, value))) {
-        Some((limit, value)) => format!(" (limit {limit}, value {value})"),
-        None => String::new(),
-    };
-    let (order, client) = (id(denied.order_id), denied.client_order_id.0);
-    format!("{order} session={session} client_order_id={client} denied: {why}{measure}\n")
-}
-
-/// A limit or a value as a person reads it; none if the check has no measure.
-fn measured(denial: Denial, number: i128) -> Option<String> {
-    Some(match denial.measure() {
-        Measure::Nothing => return None,
-        Measure::Count => number.to_string(),
-        // A sum of quantities may be more than one quantity can be; money has eight decimals more.
-        Measure::Decimal => Notional(number.saturating_mul(SCALE.into())).to_string(),
-        Measure::Money => Notional(number).to_string(),
-        Measure::Nanoseconds => match u64::try_from(number) {
-            Ok(u64::MAX) => "never".to_owned(),
-            Ok(ns) if ns < 1_000_000_000 && ns % 1_000_000 != 0 => {
-                format!("{}.{:03} ms", ns / 1_000_000, ns / 1_000 % 1_000)
+/// Prints what clients are told behind the record `from`, over restarts and ends of days, until the output is closed.
+fn follow(args: &Orders, mut replay: Replay, mut core: Core, from: u64) -> anyhow::Result<()> {
+    let mut is_checked = false;
+    while !is_closed() {
+        let mut found = None;
+        let came = replay.step(&mut core, |at, _, outputs| {
+            if at.sequence > from {
+                found = Some((at, outputs.to_vec()));
             }
-            _ => format!("{} ms", number / 1_000_000),
-        },
-    })
+        })?;
+        if !came {
+            if !std::mem::replace(&mut is_checked, true) {
+                check(&replay, from)?;
+            }
+            if !has_reader() {
+                return Ok(());
+            }
+            tickpath_clock::sleep_ns(LOOK_NS);
+        }
+        let Some((at, outputs)) = found else { continue };
+        let utc_ns = replay.calibration().utc_ns_of(at.stamp);
+        let all = outputs.iter().filter_map(|output| told(at, utc_ns, output));
+        let lines: String = all.map(|told| told.line(args.json, |symbol| name(&core, symbol))).collect();
+        // All of a record at once: a follower that is killed has all of it or nothing.
+        if !lines.is_empty() {
+            say(&lines)?;
+        }
+    }
+    Ok(())
 }
 
-/// As the epoch of its start and its journal sequence.
-pub fn id(id: OrderId) -> String {
-    format!("{}.{}", id.epoch(), id.sequence())
+/// Checks, where the journal ends, that this is no lost page, and that the record to begin behind lies before it.
+fn check(replay: &Replay, from: u64) -> anyhow::Result<()> {
+    replay.check_end()?;
+    if from >= replay.sequence() {
+        bail!("the journal ends before record {}: --from {from} is a number of another one", replay.sequence());
+    }
+    Ok(())
+}
+
+/// What a client is told; none of what goes to a venue.
+fn told(at: At, utc_ns: u64, output: &Output) -> Option<Told> {
+    let (session, report) = match output {
+        Output::Venue { .. } => return None,
+        Output::Report { session, report } => (*session, CopiedReport::Report(*report)),
+        Output::Denied { session, denied } => (*session, CopiedReport::Denied(*denied)),
+    };
+    let (number, stamp) = (at.sequence, at.stamp);
+    Some(Told { number, journal: None, session, session_number: None, stamp, utc_ns: Some(utc_ns), report })
 }

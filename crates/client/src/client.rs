@@ -10,7 +10,7 @@ use tickpath_session::{CONDITIONAL_VERSION, Kind, MOST_PAYLOAD, Query, Welcome};
 use zerocopy::IntoBytes;
 
 use crate::line::Line;
-use crate::logon::{Arrived, Entry};
+use crate::logon::Entry;
 use crate::numbers::Numbers;
 use crate::reconnect::{Outcome, Reconnect, longer};
 use crate::{ClientError, Config, Counts, Event, SendError, Since};
@@ -31,6 +31,7 @@ pub struct Client {
     /// The pause before the next attempt, in nanoseconds.
     pause_ns: u64,
     welcome: Welcome,
+    shares_clock: bool,
 }
 
 #[derive(Debug)]
@@ -46,12 +47,13 @@ impl Client {
         let clock = HostClock::get().map_err(|e| ClientError::Clock(Arc::new(e)))?;
         let numbers = Numbers::new(&config);
         let entry = Arc::new(Entry::new(config, clock)?);
-        let arrived = entry.come(numbers.asked())?;
-        let welcome = arrived.welcome;
+        let line = Box::new(Line::new(clock, entry.come(numbers.asked())?));
+        let (welcome, shares_clock) = (line.welcome, line.shares_clock);
         let mut untold = VecDeque::new();
         let link = Link::Over(ClientError::Closed);
-        let mut client = Self { clock, entry, numbers, link, untold: VecDeque::new(), pause_ns: 0, welcome };
-        client.resume(arrived, &mut |event| untold.push_back(event));
+        let mut client =
+            Self { clock, entry, numbers, link, untold: VecDeque::new(), pause_ns: 0, welcome, shares_clock };
+        client.resume(line, &mut |event| untold.push_back(event));
         client.untold = untold;
         Ok(client)
     }
@@ -139,8 +141,8 @@ impl Client {
                 }
             }
             Link::Down(reconnect) => match reconnect.outcome() {
-                Some(Outcome::Arrived(arrived)) => {
-                    self.resume(*arrived, tell);
+                Some(Outcome::Arrived(line)) => {
+                    self.resume(line, tell);
                     self.catch_up(tell);
                 }
                 Some(Outcome::Failed(why)) => tell(Event::Failed { why }),
@@ -151,6 +153,22 @@ impl Client {
             Link::Over(_) => {}
         }
         Ok(told)
+    }
+
+    /// Keeps the session alive without reading it: sends the heartbeat that is due, also on a connection that was made
+    /// again. A program that cannot take events for a while, because its own output blocks, calls this more often than
+    /// twice a heartbeat time; reports wait at the OMS meanwhile, and the next [`Self::poll`] reads on.
+    pub fn keep_alive(&mut self) {
+        let line = match &mut self.link {
+            Link::Up(line) => Some(&mut **line),
+            Link::Down(reconnect) => reconnect.arrived(),
+            Link::Over(_) => None,
+        };
+        if let Some(line) = line {
+            let now = line.now();
+            line.beat(now, self.numbers.asked().next_report);
+            line.flush();
+        }
     }
 
     /// Sleeps until a poll may find something, or for so long. It may wake early.
@@ -187,6 +205,12 @@ impl Client {
         &self.welcome
     }
 
+    /// True if the OMS stamps with the clock of this host, so that the stamps of its events can be converted here. An OMS
+    /// on another host has a counter of its own.
+    pub fn shares_clock(&self) -> bool {
+        self.shares_clock
+    }
+
     /// Where the reports stand: with it in its configuration, another start of the program goes on behind the last report
     /// that was told.
     pub fn since(&self) -> Since {
@@ -202,11 +226,11 @@ impl Client {
         self.numbers.counts
     }
 
-    /// Goes on with a connection.
-    fn resume(&mut self, arrived: Arrived, tell: &mut dyn FnMut(Event)) {
-        self.welcome = arrived.welcome;
-        self.numbers.resume(&arrived.welcome, tell);
-        self.link = Link::Up(Box::new(Line::new(self.clock, arrived)));
+    /// Resumes on a connection.
+    fn resume(&mut self, line: Box<Line>, tell: &mut dyn FnMut(Event)) {
+        (self.welcome, self.shares_clock) = (line.welcome, line.shares_clock);
+        self.numbers.resume(&line.welcome, tell);
+        self.link = Link::Up(line);
     }
 
     /// Tells what came with the welcome.

@@ -33,7 +33,8 @@
 //!
 //! [`Client::poll`] looks once and never waits: a program that spins calls nothing else. [`Client::wait`] sleeps until
 //! there is something to poll for. Either way a client must be polled more often than its heartbeat time, or the OMS
-//! takes it for gone; nothing of it runs in the background but the thread that makes a lost connection again.
+//! takes it for gone; nothing of it runs in the background but the thread that makes a lost connection again. A program
+//! whose own output blocks calls [`Client::keep_alive`] meanwhile: that sends heartbeats and reads nothing.
 //!
 //! # What is lost with a connection
 //!

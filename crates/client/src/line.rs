@@ -25,6 +25,8 @@ pub(crate) struct Line {
     socket: Socket,
     pub inbox: Inbox,
     pub welcome: Welcome,
+    /// The OMS stamps with this host's clock.
+    pub shares_clock: bool,
     out: Vec<u8>,
     /// Bytes of `out` that are sent.
     sent: usize,
@@ -40,13 +42,13 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    pub fn new(clock: HostClock, Arrived { socket, inbox, welcome }: Arrived) -> Self {
+    pub fn new(clock: HostClock, Arrived { socket, inbox, welcome, shares_clock }: Arrived) -> Self {
         let now = clock.ticks();
         let (made, heard, beaten) = (now, now, now);
         let whole_ns = u64::from(welcome.heartbeat_ms) * 1_000_000;
         let heartbeat = (whole_ns > 0).then(|| clock.calibration().ticks_of_ns(whole_ns));
         let (out, sent, reads, broken) = (Vec::new(), 0, 0, None);
-        Self { clock, socket, inbox, welcome, out, sent, made, heard, beaten, heartbeat, reads, broken }
+        Self { clock, socket, inbox, welcome, shares_clock, out, sent, made, heard, beaten, heartbeat, reads, broken }
     }
 
     /// This moment, in ticks.

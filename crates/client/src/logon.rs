@@ -21,7 +21,7 @@ use crate::{ClientError, Config};
 pub(crate) struct Entry {
     address: Address,
     pub config: Config,
-    clock: HostClock,
+    pub clock: HostClock,
     /// Which client it is.
     client: u32,
 }
@@ -44,6 +44,8 @@ pub(crate) struct Arrived {
     /// What came behind the welcome may be in it.
     pub inbox: Inbox,
     pub welcome: Welcome,
+    /// The OMS stamps with this host's clock.
+    pub shares_clock: bool,
 }
 
 impl Entry {
@@ -58,15 +60,18 @@ impl Entry {
         let binding = talk.greet()?;
         let (user, password) = (&self.config.user, self.config.password.expose());
         let (mut logon, client_first) = ClientLogon::new(user, password, binding.as_ref())?;
+        let asked_at = self.clock.ticks();
         talk.say(Kind::Logon, self.hello(asked).as_bytes(), &client_first)?;
         let challenge = talk.hear(|frame| expect(frame, Kind::Challenge).map(|()| frame.text.to_vec()))?;
         let proof = logon.answer(&challenge)?;
         talk.say(Kind::Proof, &[], &proof)?;
-        let (welcome, server_final) = talk.hear(|frame| {
+        let (welcome, server_final, stamp) = talk.hear(|frame| {
             expect(frame, Kind::Welcome)?;
-            Ok((frame.message::<Welcome>(), frame.text.to_vec()))
+            Ok((frame.message::<Welcome>(), frame.text.to_vec(), frame.stamp))
         })?;
         logon.check(&server_final)?;
+        // The counter of another host, or of another boot, does not stand within this logon.
+        let shares_clock = (asked_at..=self.clock.ticks()).contains(&stamp);
         if !(1..=VERSION).contains(&welcome.version) {
             return Err(ClientError::Protocol("speaks a version that was not offered to it"));
         }
@@ -79,7 +84,7 @@ impl Entry {
             inbox = Inbox::default();
         }
         socket.set_nonblocking(true).map_err(ClientError::lost)?;
-        Ok(Arrived { socket, inbox, welcome })
+        Ok(Arrived { socket, inbox, welcome, shares_clock })
     }
 
     fn hello(&self, Asked { again, session, journal, next_report, last_sum }: Asked) -> Logon {

@@ -7,7 +7,8 @@ use std::time::Duration;
 use tickpath_clock::{Priority, set_priority, sleep_ns};
 
 use crate::ClientError;
-use crate::logon::{Arrived, Asked, Entry};
+use crate::line::Line;
+use crate::logon::{Asked, Entry};
 
 /// The pause behind the first failure; each further one doubles it.
 const FIRST_PAUSE_NS: u64 = 10_000_000;
@@ -19,7 +20,7 @@ const MOST_UNTOLD: usize = 8;
 /// What came of an attempt.
 #[derive(Debug)]
 pub(crate) enum Outcome {
-    Arrived(Box<Arrived>),
+    Arrived(Box<Line>),
     /// It goes on.
     Failed(ClientError),
     /// It does not.
@@ -56,6 +57,22 @@ impl Reconnect {
         })
     }
 
+    /// Returns the connection that was made and is not taken yet: it must be kept alive, too. A failure that was not
+    /// told gives way to what came behind it.
+    pub fn arrived(&mut self) -> Option<&mut Line> {
+        while !matches!(self.ready, Some(Outcome::Arrived(_) | Outcome::Ended(_))) {
+            match self.outcome.try_recv() {
+                Ok(outcome) => self.ready = Some(outcome),
+                Err(TryRecvError::Empty) => return None,
+                Err(TryRecvError::Disconnected) => self.ready = Some(died()),
+            }
+        }
+        match &mut self.ready {
+            Some(Outcome::Arrived(line)) => Some(&mut **line),
+            _ => None,
+        }
+    }
+
     /// Sleeps until there is something new, or for so long.
     pub fn wait(&mut self, timeout: Duration) {
         if self.ready.is_none() {
@@ -85,7 +102,7 @@ fn try_until_done(entry: &Entry, asked: Asked, pause_ns: u64, wanted: &Weak<()>,
             return;
         }
         match entry.come(asked) {
-            Ok(arrived) => drop(outcome.send(Outcome::Arrived(Box::new(arrived)))),
+            Ok(arrived) => drop(outcome.send(Outcome::Arrived(Box::new(Line::new(entry.clock, arrived))))),
             Err(why) if why.is_final() => drop(outcome.send(Outcome::Ended(why))),
             Err(why) => {
                 if why.to_string() != told {

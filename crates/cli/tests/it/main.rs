@@ -11,6 +11,7 @@ mod copies;
 mod desk;
 mod doubled;
 mod exchange;
+mod follow;
 mod history;
 mod imports;
 mod interrupt;

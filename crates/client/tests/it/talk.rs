@@ -1,12 +1,12 @@
 //! What is said while a connection holds.
 
-use tickpath_client::{Event, SendError, Since};
+use tickpath_client::{Client, Event, SendError, Since};
 use tickpath_clock::{Clock, HostClock};
 use tickpath_market::{Kind as Message, NewOrder, OrderDenied, Request};
-use tickpath_session::{Head, Kind, Query, Status};
+use tickpath_session::{Head, Kind, Query, Status, Welcome, write_with_text};
 use zerocopy::IntoBytes;
 
-use crate::oms::{JOURNAL, Oms, back, lost, order, report, reports, until, welcome, words};
+use crate::oms::{JOURNAL, Oms, Peer, back, lost, order, report, reports, until, welcome, words};
 
 #[test]
 fn requests_go_out_and_reports_come_in_over_either_socket() {
@@ -201,4 +201,55 @@ fn a_client_that_closes_says_all_it_has_to_say() {
     assert_eq!(peer.requests(10), (0..10).collect::<Vec<_>>());
     assert_eq!(peer.hear().unwrap().kind, Kind::Logout.code());
     assert_eq!(peer.hear(), None);
+}
+
+/// Keeps a client alive for as long as it takes to send four heartbeats: twice the time after which its OMS ends a session.
+/// Each of them names the report that the client still expects.
+fn keep_alive(client: &mut Client, mut peer: Peer, next_report: u64) -> Peer {
+    let hearing = std::thread::spawn(move || {
+        for _ in 0..4 {
+            let beat = peer.hear_all().expect("the connection holds");
+            assert_eq!((beat.kind, beat.number), (Kind::Heartbeat.code(), next_report), "nothing was read");
+        }
+        peer
+    });
+    while !hearing.is_finished() {
+        client.keep_alive();
+        tickpath_clock::sleep_ns(1_000_000);
+    }
+    hearing.join().unwrap()
+}
+
+#[test]
+fn a_program_that_takes_no_events_for_a_while_stays_and_misses_none() {
+    let quick = Welcome { heartbeat_ms: 500, ..welcome(0, 0) };
+    for oms in [Oms::unix(), Oms::tcp()] {
+        let (mut client, mut peer) = oms.meet(oms.config(), quick);
+        peer.report(0..3);
+        let peer = keep_alive(&mut client, peer, 0);
+        assert_eq!(words(&reports(&mut client, 3)), ["connected", "report 0", "report 1", "report 2"]);
+        // The same where the connection was made again meanwhile.
+        drop(peer);
+        lost(&mut client);
+        let mut peer = oms.accept();
+        peer.let_in(Welcome { next_report: 3, live_report: 3, ..quick });
+        peer.report([3]);
+        let _peer = keep_alive(&mut client, peer, 3);
+        assert_eq!(words(&reports(&mut client, 1)), ["connected", "report 3"]);
+    }
+}
+
+#[test]
+fn a_client_knows_whether_the_stamps_are_of_its_own_clock() {
+    let (oms, clock) = (Oms::unix(), HostClock::get().unwrap());
+    for (stamp, is_shared) in [(None, true), (Some(0), false), (Some(u64::MAX), false)] {
+        let (client, _peer) = oms.beside(oms.config(), |mut peer| {
+            let (_, server_final) = peer.prove_right();
+            let (stamp, mut out) = (stamp.unwrap_or_else(|| clock.ticks()), Vec::new());
+            write_with_text(&mut out, Kind::Welcome.code(), 0, stamp, welcome(0, 0).as_bytes(), &server_final);
+            peer.say_bytes(&out);
+            peer
+        });
+        assert_eq!(client.unwrap().shares_clock(), is_shared, "{stamp:?}");
+    }
 }
