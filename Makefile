@@ -74,7 +74,8 @@ pages: ## make the pages whose figures are measured, from docs/results
 docs: ## the guides and the reference of the Python package, as pages that ask no other host: target/docs/index.html
 	@scripts/needs python3
 	python3 -m venv target/pdoc
-	target/pdoc/bin/pip install -q --disable-pip-version-check $$(grep '^pdoc==' python/requirements.txt) typing_extensions
+	target/pdoc/bin/pip install -q --disable-pip-version-check --only-binary :all: --require-hashes \
+	    -r python/requirements-docs.txt
 	rm -rf target/docs
 	target/pdoc/bin/python python/pages/build.py target/docs
 

@@ -33,10 +33,10 @@ impl Turn {
         let lock = match own_file(&path) {
             Ok(file) => Some(wait(file, quiet)?),
             Err(reason) => {
-                eprintln!(
+                note(&format!(
                     "cannot wait for other benches by {} ({reason}); two that run at once measure each other",
                     path.display()
-                );
+                ));
                 None
             }
         };

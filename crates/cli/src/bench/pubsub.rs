@@ -20,6 +20,7 @@ use super::measure::{compare_turns, usage};
 use crate::args::{
     ARRIVALS, Cpus, Output, Rate, Usage, Warm, are_targets, arrivals, bus_url, policy, positive, rate, seconds, size,
 };
+use crate::print::note;
 
 /// The size that a figure without a size is about, in bytes.
 const HEADLINE: usize = 1024;

@@ -12,6 +12,7 @@ mod desk;
 mod doubled;
 mod exchange;
 mod follow;
+mod hardened;
 mod history;
 mod imports;
 mod interrupt;
