@@ -1,7 +1,8 @@
 //! Requests that name no change of one order: how an order stands, and the cancel of all.
 
 use tickpath_market::{
-    ExecId, ExecType, ExecutionReport, MassCancel, MassCancelType, OrdStatus, OrderId, Quantity, StatusRequest, SymbolId,
+    ExecId, ExecType, ExecutionReport, MassCancel, MassCancelType, OrdStatus, OrderId, Quantity, StatusRequest,
+    SymbolId,
 };
 
 use crate::fills::Fill;

@@ -148,7 +148,11 @@ impl<C: Clock> Sequencer<C> {
     #[inline]
     pub(crate) fn doubt_refused(&mut self, venue: VenueId, report: &ExecutionReport) -> Result<(), OmsError> {
         let is_refused = report.exec_type == ExecType::CancelRejected.code();
-        if is_refused && matches!(report.reason, UNKNOWN_ORDER | TOO_LATE) { self.doubt_open(venue, report) } else { Ok(()) }
+        if is_refused && matches!(report.reason, UNKNOWN_ORDER | TOO_LATE) {
+            self.doubt_open(venue, report)
+        } else {
+            Ok(())
+        }
     }
 
     #[cold]
@@ -169,6 +173,9 @@ impl<C: Clock> Sequencer<C> {
 
     /// Puts one order in doubt.
     pub(crate) fn doubt_order(&mut self, venue: VenueId, order: u64) -> Result<(), OmsError> {
-        self.take(self.clock.ticks(), &Input::Doubt(Doubt { messages: order, venue, lost: LOST_ORDER, reserved: [0; 5] }))
+        self.take(
+            self.clock.ticks(),
+            &Input::Doubt(Doubt { messages: order, venue, lost: LOST_ORDER, reserved: [0; 5] }),
+        )
     }
 }

@@ -11,7 +11,7 @@
 //! whose cancel is outstanding are counted in their group and are in no list, so that a second mass cancel costs nothing.
 //! An empty group leaves its pair's chain when a cancel passes by: each such visit was paid for by a new order.
 //!
-//! The lists have no order that means anything: [`OpenOrders::to_cancel`] sorts the slots that it found, because outputs
+//! The lists have no order that means anything: [`OpenOrders::find_cancelable`] sorts the slots that it found, because outputs
 //! are in the order of slots. Nothing of this is in a snapshot; a core that is loaded files its open orders anew.
 
 use std::hint::black_box;
@@ -177,7 +177,7 @@ impl OpenOrders {
 
     /// The slots of the open orders that are meant and have no cancel outstanding, ascending. Costs what it finds; a
     /// scope that no client can name, all sessions of an account or a symbol, costs a look at each group as well.
-    pub(crate) fn to_cancel(&mut self, meant: Meant) -> Vec<u32> {
+    pub(crate) fn find_cancelable(&mut self, meant: Meant) -> Vec<u32> {
         let mut slots = Vec::new();
         match meant {
             Meant::Position { session, position } => {

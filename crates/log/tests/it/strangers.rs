@@ -193,7 +193,8 @@ fn counters_and_words_of_another_user_are_refused() {
 /// Each way to a log, with the words of its refusal if it was refused.
 fn ways(config: &Config) -> Vec<(&'static str, Option<String>)> {
     let (place, clock) = (&config.place, Calibration::nanoseconds());
-    let way: [fn(&Place, &Config, &Calibration) -> Result<(), OpenError>; ALL.len()] = [
+    type Way = fn(&Place, &Config, &Calibration) -> Result<(), OpenError>;
+    let way: [Way; ALL.len()] = [
         |_, config, clock| Writer::open(config, clock).map(drop),
         |_, config, clock| Writer::open_untrusted(config, clock).map(drop),
         |_, config, clock| Writer::join(config, clock).map(drop),

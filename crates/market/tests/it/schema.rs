@@ -194,7 +194,9 @@ fn layout(kind: Kind) -> Layout {
         Kind::ReplaceOrder => {
             layout!(ReplaceOrder { client_order_id, original, price, quantity, cause, symbol, account, reserved })
         }
-        Kind::StatusRequest => layout!(StatusRequest { client_order_id, original, cause, symbol, account, fills, reserved }),
+        Kind::StatusRequest => {
+            layout!(StatusRequest { client_order_id, original, cause, symbol, account, fills, reserved })
+        }
         Kind::MassCancel => {
             layout!(MassCancel { client_order_id, cause, symbol, account, cancel_type, reserved })
         }
