@@ -144,13 +144,13 @@ pub(crate) fn rows(text: &str) -> impl Iterator<Item = (usize, Vec<&str>)> {
 
 /// Whether a key of `oms.toml` is read at a start alone.
 fn is_for_the_start(path: &[&str]) -> bool {
-    match path {
-        ["name" | "journal" | "ticks" | "metrics" | "web" | "log"] => true,
-        ["listen" | "tls" | "core" | "drop_copy", ..] => true,
-        ["sessions", "heartbeat_ms" | "most"] => true,
-        ["venue", "lines", ..] => true,
-        _ => false,
-    }
+    matches!(
+        path,
+        ["name" | "journal" | "ticks" | "metrics" | "web" | "log"]
+            | ["listen" | "tls" | "core" | "drop_copy", ..]
+            | ["sessions", "heartbeat_ms" | "most"]
+            | ["venue", "lines", ..]
+    )
 }
 
 /// The sections of a list of sections, however it is written; none if it is no such list.
