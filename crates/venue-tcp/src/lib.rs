@@ -26,6 +26,8 @@ pub use printable::{Printable, bounded};
 pub use socket::Socket;
 // What a check of a password gives, and what ends it.
 pub use tickpath_session::{ScramError, ServerLogon};
+/// The contract that a [`TcpLine`] keeps.
+pub use tickpath_venue;
 
 use password::Proving;
 use wire::{
