@@ -33,7 +33,7 @@ static EXCHANGE: LazyLock<Exchange> = LazyLock::new(|| {
 fuzz_target!(|input: &[u8]| {
     let Some((&piece, rest)) = input.split_first() else { return };
     let mut line = TcpLine::new(EXCHANGE.address.clone(), "fuzz").expect("a clock");
-    let resume = Resume { journal: 1, incarnation: 1, next_request: 5, next_report: 3 };
+    let resume = Resume { journal: 1, oms: 0, incarnation: 1, next_request: 5, next_report: 3 };
     line.connect(&resume);
     let (mut exchange, _) = EXCHANGE.listener.accept().expect("the line has come");
     let (mut next, mut lost) = (None, None);

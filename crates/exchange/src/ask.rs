@@ -8,7 +8,7 @@ use tickpath_market::{
 use crate::fills::Fill;
 use crate::known::{Ended, Known, Place};
 use crate::report::{self, Scribe};
-use crate::{Reject, Venue};
+use crate::{Order, Reject, Venue};
 
 impl Venue {
     /// Reports how an order stands or ended, behind its fills where the request asks for them. Changes nothing.
@@ -26,8 +26,14 @@ impl Venue {
         });
     }
 
-    /// Cancels what rests of an account, the oldest order first.
-    pub(crate) fn cancel_all(&mut self, stamp: u64, all: &MassCancel, reports: &mut Vec<ExecutionReport>) {
+    /// Cancels what rests of an account and is the sender's, the oldest order first.
+    pub(crate) fn cancel_all(
+        &mut self,
+        stamp: u64,
+        all: &MassCancel,
+        is_mine: &dyn Fn(OrderId) -> bool,
+        reports: &mut Vec<ExecutionReport>,
+    ) {
         let request = all.client_order_id;
         let only = match MassCancelType::from_code(all.cancel_type) {
             Some(MassCancelType::All) => None,
@@ -42,7 +48,8 @@ impl Venue {
         for (symbol, book) in
             (0..).map(SymbolId).zip(&self.books).filter(|(symbol, _)| only.is_none_or(|o| o == *symbol))
         {
-            let orders = book.orders().filter(|(_, order)| !order.is_quote() && order.account == all.account);
+            let is_meant = |order: &Order| !order.is_quote() && order.account == all.account && is_mine(order.id);
+            let orders = book.orders().filter(|(_, order)| is_meant(order));
             meant.extend(orders.map(|(slot, order)| (order.venue_order_id, symbol, slot)));
         }
         meant.sort_unstable_by_key(|&(venue_order_id, ..)| venue_order_id);

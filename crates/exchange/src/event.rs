@@ -1,9 +1,10 @@
 //! What happens to a venue that runs, as a sentence each.
 
 use std::fmt;
+use std::io;
 
 use tickpath_log::Place;
-use tickpath_venue_tcp::Address;
+use tickpath_venue_tcp::{Address, Printable};
 
 use crate::Faults;
 
@@ -36,6 +37,27 @@ pub enum Event {
         /// Why.
         why: String,
     },
+    /// A connection was refused: its password or its logon.
+    LineRefused {
+        /// What it calls itself; empty if it has not said.
+        line: String,
+        /// Why.
+        why: String,
+        /// So many others were refused since the last such event.
+        others: u64,
+    },
+    /// A connection waits, and cannot be taken; told once for as long as any waits.
+    NoRoom {
+        /// What the system said.
+        reason: io::Error,
+    },
+    /// As many connections are there as may be; told once for as long as that is so.
+    Full {
+        /// How many.
+        most: usize,
+    },
+    /// Connections are taken again.
+    HasRoom,
     /// Requests are taken.
     Serves {
         /// Whose.
@@ -83,8 +105,25 @@ impl fmt::Display for Event {
             }
             Self::NoOms { oms } => write!(f, "the lanes of the OMS '{oms}' are there; waiting for it"),
             Self::Listens(address) => write!(f, "listening on {address}"),
-            Self::LineCame { line } => write!(f, "line '{line}' has come"),
-            Self::LineGone { line, why } => write!(f, "line '{line}' is gone ({why}); its reports wait for it"),
+            // A line's name is the peer's text, and so may be a part of why it is gone.
+            Self::LineCame { line } => write!(f, "line '{}' has come", Printable(line)),
+            Self::LineGone { line, why } => {
+                write!(f, "line '{}' is gone ({}); its reports wait for it", Printable(line), Printable(why))
+            }
+            Self::LineRefused { line, why, others } => {
+                write!(f, "line '{}' was refused ({})", Printable(line), Printable(why))?;
+                if *others > 0 { write!(f, "; so were {others} others before") } else { Ok(()) }
+            }
+            Self::NoRoom { reason } => write!(
+                f,
+                "a connection waits and cannot be taken ({reason}): raise the limit of open files (ulimit -n, LimitNOFILE \
+                 of a service), or close other connections"
+            ),
+            Self::Full { most } => write!(
+                f,
+                "{most} connections are there, as many as may be: further ones wait; end some, or raise most_lines"
+            ),
+            Self::HasRoom => f.write_str("further connections are taken again"),
             Self::Serves { oms, rest } => write!(f, "serving the OMS '{oms}'; {}", orders(*rest)),
             Self::OmsGone { oms, rest } => write!(f, "the OMS '{oms}' has gone; {}; waiting for it", orders(*rest)),
             Self::OtherLanes { oms } => write!(f, "the lanes of the OMS '{oms}' are gone, or others than before"),

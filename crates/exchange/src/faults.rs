@@ -16,6 +16,7 @@ use tickpath_market::{ExecutionReport, Request};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::input::Input;
+use crate::owners::{Told, View};
 use crate::{FillError, Venue};
 
 /// What goes wrong on purpose. Nothing, by default.
@@ -113,7 +114,7 @@ pub(crate) struct Faulty {
     /// How often the dice were thrown since the chances are these.
     thrown: u64,
     /// A report that is to come behind the next one.
-    held: Option<ExecutionReport>,
+    held: Option<Told>,
     delay_ns: u64,
     halt: bool,
     made: Vec<ExecutionReport>,
@@ -159,43 +160,59 @@ impl Faulty {
         self.halt
     }
 
-    /// Applies an input, and leaves in `reports`, which is empty, what is to be sent.
+    /// Applies an input, and leaves in `told`, which is empty, what is to be sent. The `view` is that of the input's owner.
     pub fn apply(
         &mut self,
         input: &Input,
         venue: &mut Venue,
+        view: View<'_>,
         stamp: u64,
-        reports: &mut Vec<ExecutionReport>,
+        told: &mut Vec<Told>,
     ) -> Result<(), FillError> {
-        if self.chances == Chances::default() && self.held.is_none() {
-            return input.apply(venue, stamp, reports);
-        }
-        match input {
-            Input::Request(..) if self.happens(self.chances.drop_requests) => return Ok(()),
-            Input::Request(_, Request::New(new)) if self.happens(self.chances.reject) => {
-                venue.refuse(stamp, new, reports);
-            }
-            input => input.apply(venue, stamp, reports)?,
-        }
+        let is_quiet = self.chances == Chances::default() && self.held.is_none();
         let mut made = std::mem::take(&mut self.made);
-        made.append(reports);
-        made.drain(..).for_each(|report| self.send(report, reports));
+        let applied = self.have(input, venue, view, stamp, &mut made);
+        for report in made.drain(..) {
+            match is_quiet {
+                true => told.push(view.told(report)),
+                false => self.send(view.told(report), told),
+            }
+        }
         self.made = made;
+        applied
+    }
+
+    /// Has the venue take an input, drop it, or refuse it.
+    fn have(
+        &mut self,
+        input: &Input,
+        venue: &mut Venue,
+        view: View<'_>,
+        stamp: u64,
+        made: &mut Vec<ExecutionReport>,
+    ) -> Result<(), FillError> {
+        match input {
+            Input::Request(..) if self.happens(self.chances.drop_requests) => {}
+            Input::Request(_, Request::New(new)) if self.happens(self.chances.reject) => {
+                venue.refuse(stamp, new, made);
+            }
+            input => input.apply(venue, &|order| view.is_mine(order), stamp, made)?,
+        }
         Ok(())
     }
 
-    fn send(&mut self, report: ExecutionReport, reports: &mut Vec<ExecutionReport>) {
+    fn send(&mut self, report: Told, told: &mut Vec<Told>) {
         if self.happens(self.chances.drop) {
             return;
         }
         let copies = if self.happens(self.chances.double) { 2 } else { 1 };
         if self.held.is_none() && self.happens(self.chances.swap) {
-            reports.extend((1..copies).map(|_| report));
+            told.extend((1..copies).map(|_| report));
             self.held = Some(report);
             return;
         }
-        reports.extend((0..copies).map(|_| report));
-        reports.extend(self.held.take());
+        told.extend((0..copies).map(|_| report));
+        told.extend(self.held.take());
     }
 
     /// Throws the dice.

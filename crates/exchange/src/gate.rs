@@ -1,64 +1,85 @@
-//! The sockets of a venue: who comes in, what they ask, what they are told. What must outlive them is the line's.
+//! The connections of a venue: the password, the logon, the requests, the reports. What must outlive them is the line's.
 
-use std::io;
-use std::net::TcpListener;
 use std::os::fd::AsFd;
-use std::os::unix::fs::FileTypeExt;
-use std::os::unix::net::UnixListener;
-use std::path::Path;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tickpath_clock::{Clock, HostClock};
 use tickpath_market::{Kind, Request};
-use tickpath_venue_tcp::wire::{HEARTBEAT, LOGON, Logon, MAGIC, REFUSED, WELCOME};
-use tickpath_venue_tcp::{Address, Channel, Socket};
+use tickpath_venue_tcp::wire::{
+    CHALLENGE, HEARTBEAT, LOGON, Logon, MAGIC, PROOF, PROVE, PROVED, REFUSED, SILENCE_MS, WELCOME,
+};
+use tickpath_venue_tcp::{Address, Channel, PasswordCheck, ServerLogon, Socket, bounded};
 use zerocopy::IntoBytes;
 
+use crate::doors::Doors;
 use crate::faults::Dice;
 use crate::input::LANES;
 use crate::{Chance, Event, Line, LineError, ServerError};
 
-/// Connections at once: whoever comes beyond waits.
+/// Connections at once, unless more lines may be known.
 const MOST: usize = 64;
+/// Bytes of a line's name that are kept.
+const MOST_NAME: usize = 64;
+/// A connection logs on within this time, whatever it sends.
+const LOGON_NS: i64 = SILENCE_MS as i64 * 1_000_000;
+/// Between two words about connections that were refused: anybody can make them come.
+const REFUSALS_NS: i64 = 10_000_000_000;
 
-/// Listens, and serves who comes.
+/// Listens, and serves connections.
 pub(crate) struct Gate {
     clock: HostClock,
-    doors: Vec<Door>,
+    doors: Doors,
     connections: Vec<Connection>,
     dice: Dice,
     cut: Chance,
+    rules: Rules,
+    /// Connections that were refused and not told of, and when the last was told, in ticks.
+    refused: u64,
+    refused_at: Option<u64>,
 }
 
-enum Door {
-    Tcp(TcpListener),
-    Unix(UnixListener),
+/// What a logon is held against.
+struct Rules {
+    password: Option<PasswordCheck>,
+    most_lines: usize,
 }
 
 struct Connection {
     channel: Channel,
-    /// What it calls itself.
+    /// When it was accepted, in ticks.
+    since: u64,
+    /// The name in its logon, as it came.
     name: String,
-    /// None until it has said who it is.
+    stage: Stage,
+    /// None before its logon.
     way: Option<usize>,
     /// The next report that it is told.
     next: u64,
     /// Why it is over.
     over: Option<String>,
+    is_refused: bool,
+}
+
+/// How far the proof of the password is.
+enum Stage {
+    Nothing,
+    Challenged(Box<ServerLogon>),
+    Proved,
 }
 
 impl Gate {
-    /// Listens at all addresses; tells where, since the system may have chosen the port.
-    pub fn open(clock: HostClock, listen: &[Address], tell: &mut dyn FnMut(Event)) -> Result<Self, ServerError> {
-        let mut doors = Vec::new();
-        for address in listen {
-            let wrong = |reason| ServerError::Listen { address: address.clone(), reason };
-            let (door, at) = Door::open(address).map_err(wrong)?;
-            tell(Event::Listens(at));
-            doors.push(door);
-        }
-        let dice = Dice::new(clock.ticks());
-        Ok(Self { clock, doors, connections: Vec::new(), dice, cut: Chance::default() })
+    /// Listens at all addresses, for lines with this password and as many as may be known.
+    pub fn open(
+        clock: HostClock,
+        listen: &[Address],
+        password: Option<PasswordCheck>,
+        most_lines: usize,
+        tell: &mut dyn FnMut(Event),
+    ) -> Result<Self, ServerError> {
+        let doors = Doors::open(clock, listen, MOST.max(most_lines), tell)?;
+        let (dice, rules) = (Dice::new(clock.ticks()), Rules { password, most_lines });
+        let (connections, cut) = (Vec::new(), Chance::default());
+        Ok(Self { clock, doors, connections, dice, cut, rules, refused: 0, refused_at: None })
     }
 
     /// How often a request ends its connection, from here on.
@@ -68,28 +89,24 @@ impl Gate {
 
     /// One turn: lets in, takes requests, says reports. Says how much there was to do.
     pub fn turn<C: Clock>(&mut self, line: &mut Line<C>, tell: &mut dyn FnMut(Event)) -> Result<usize, LineError> {
-        let mut done = self.let_in();
+        let Self { clock, doors, connections, .. } = self;
+        let inside = connections.len();
+        let mut done = doors.accept(inside, tell, &mut |socket| connections.push(Connection::new(*clock, socket)));
         for place in 0..self.connections.len() {
             done += self.serve(place, line, tell)?;
         }
-        self.connections.retain(|connection| match &connection.over {
-            Some(why) if connection.way.is_some() => {
-                tell(Event::LineGone { line: connection.name.clone(), why: why.clone() });
-                false
-            }
-            over => over.is_none(),
-        });
+        if self.connections.iter().any(|connection| connection.over.is_some()) {
+            self.end(line, tell)?;
+        }
         Ok(done)
     }
 
     /// Sleeps until there is something to read, or `timeout_ns` is over. What is said later for another reason waits as
-    /// long.
-    pub fn sleep(&self, timeout_ns: u64) {
-        let sockets = self.connections.iter().map(|connection| connection.channel.as_fd());
-        let doors = self.doors.iter().map(|door| match door {
-            Door::Tcp(listener) => listener.as_fd(),
-            Door::Unix(listener) => listener.as_fd(),
-        });
+    /// long. While `halts`, lines that are logged on are not read.
+    pub fn sleep(&self, timeout_ns: u64, halts: bool) {
+        let is_read = |connection: &&Connection| !halts || connection.way.is_none();
+        let sockets = self.connections.iter().filter(is_read).map(|connection| connection.channel.as_fd());
+        let (doors, timeout_ns) = self.doors.looks(timeout_ns);
         let mut looks: Vec<PollFd<'_>> =
             sockets.chain(doors).map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
         let timeout = Timespec { tv_sec: 0, tv_nsec: timeout_ns.min(999_999_999) as i64 };
@@ -97,18 +114,40 @@ impl Gate {
         let _ = poll(&mut looks, Some(&timeout));
     }
 
-    fn let_in(&mut self) -> usize {
-        let mut done = 0;
-        for door in &self.doors {
-            while self.connections.len() < MOST
-                && let Ok(socket) = door.accept()
-            {
-                let channel = Channel::new(self.clock, socket);
-                self.connections.push(Connection { channel, name: String::new(), way: None, next: 0, over: None });
-                done += 1;
+    /// The journal learns what the lines that are here have confirmed.
+    pub fn close<C: Clock>(&self, line: &mut Line<C>) -> Result<(), LineError> {
+        self.connections.iter().filter_map(|connection| connection.way).try_for_each(|way| line.left_by(way))
+    }
+
+    /// Closes the connections that are over.
+    fn end<C: Clock>(&mut self, line: &mut Line<C>, tell: &mut dyn FnMut(Event)) -> Result<(), LineError> {
+        let all = std::mem::take(&mut self.connections).into_iter();
+        let (over, stay): (Vec<Connection>, Vec<Connection>) = all.partition(|connection| connection.over.is_some());
+        self.connections = stay;
+        for Connection { name, way, over, is_refused, .. } in over {
+            let why = over.unwrap_or_default();
+            if let Some(way) = way {
+                line.left_by(way)?;
+                tell(Event::LineGone { line: name, why });
+            } else if is_refused {
+                self.tell_refused(name, why, tell);
             }
         }
-        done
+        self.doors.try_again();
+        Ok(())
+    }
+
+    /// Tells of a connection that was refused, unless that was told of another one just now.
+    fn tell_refused(&mut self, line: String, why: String, tell: &mut dyn FnMut(Event)) {
+        let now = self.clock.ticks();
+        match self.refused_at {
+            Some(at) if self.clock.ns_between(at, now) <= REFUSALS_NS => self.refused += 1,
+            _ => {
+                let others = std::mem::take(&mut self.refused);
+                self.refused_at = Some(now);
+                tell(Event::LineRefused { line, why, others });
+            }
+        }
     }
 
     fn serve<C: Clock>(
@@ -117,7 +156,15 @@ impl Gate {
         line: &mut Line<C>,
         tell: &mut dyn FnMut(Event),
     ) -> Result<usize, LineError> {
+        let here: Vec<usize> = match self.connections[place].way {
+            Some(_) => Vec::new(),
+            None => self.connections.iter().filter_map(|connection| connection.way).collect(),
+        };
         let connection = &mut self.connections[place];
+        if connection.way.is_none() && self.clock.ns_between(connection.since, self.clock.ticks()) > LOGON_NS {
+            connection.over = Some("it has not logged on in time".to_owned());
+            return Ok(0);
+        }
         let flushed = usize::from(connection.channel.flush());
         if line.halts() && connection.way.is_some() {
             connection.channel.forgive();
@@ -126,7 +173,7 @@ impl Gate {
         let heard = match connection.channel.read() {
             Ok(false) => 0,
             // What cannot be sent is not worth taking: it is asked for again.
-            Ok(true) => match connection.hear(line, &mut self.dice, self.cut)? {
+            Ok(true) => match connection.hear(line, &mut self.dice, self.cut, (&self.rules, here.as_slice()))? {
                 Heard::Frames(frames) => frames,
                 Heard::Logon => {
                     self.welcome(place, tell);
@@ -141,7 +188,7 @@ impl Gate {
         Ok(flushed + heard + self.connections[place].say(line))
     }
 
-    /// Who comes back takes the place of who it was.
+    /// A line that comes back takes the place of its last connection.
     fn welcome(&mut self, place: usize, tell: &mut dyn FnMut(Event)) {
         let way = self.connections[place].way;
         tell(Event::LineCame { line: self.connections[place].name.clone() });
@@ -160,7 +207,19 @@ enum Heard {
 }
 
 impl Connection {
-    fn hear<C: Clock>(&mut self, line: &mut Line<C>, dice: &mut Dice, cut: Chance) -> Result<Heard, LineError> {
+    fn new(clock: HostClock, socket: Socket) -> Self {
+        let (since, channel) = (clock.ticks(), Channel::new(clock, socket));
+        let (name, stage) = (String::new(), Stage::Nothing);
+        Self { channel, since, name, stage, way: None, next: 0, over: None, is_refused: false }
+    }
+
+    fn hear<C: Clock>(
+        &mut self,
+        line: &mut Line<C>,
+        dice: &mut Dice,
+        cut: Chance,
+        rules: (&Rules, &[usize]),
+    ) -> Result<Heard, LineError> {
         let mut frames = 0;
         let mut came = false;
         let took = loop {
@@ -176,20 +235,17 @@ impl Connection {
                 }
             };
             match (frame.kind, self.way) {
-                (LOGON, None) => {
-                    let logon: Logon = frame.message();
-                    if logon.magic != MAGIC {
-                        self.refuse("this is no line to an exchange");
-                        break false;
+                // It lives, and has not logged on.
+                (HEARTBEAT, None) => {}
+                (kind, None) => {
+                    let (logon, text) = (frame.message::<Logon>(), frame.text.to_vec());
+                    match self.greet(kind, &logon, &text, line, rules)? {
+                        Ok(is_in) => came |= is_in,
+                        Err(why) => {
+                            self.refuse(&why);
+                            break false;
+                        }
                     }
-                    self.name = String::from_utf8_lossy(&frame.text[..frame.text.len().min(64)]).into_owned();
-                    let (way, welcome) = line.logon(&logon)?;
-                    (self.way, self.next, came) = (Some(way), welcome.next_report, true);
-                    self.channel.say(WELCOME, 0, line.now(), welcome.as_bytes(), &[]);
-                }
-                (_, None) => {
-                    self.refuse("a logon comes first");
-                    break false;
                 }
                 (HEARTBEAT, Some(way)) => line.confirmed_by(way, frame.sequence)?,
                 (kind, Some(way)) => match Request::read(kind, frame.payload) {
@@ -220,6 +276,64 @@ impl Connection {
             self.channel.flush();
         }
         Ok(if came { Heard::Logon } else { Heard::Frames(frames) })
+    }
+
+    /// Takes a frame of a connection that is not logged on: true if it is now, or why it is refused.
+    fn greet<C: Clock>(
+        &mut self,
+        kind: u8,
+        logon: &Logon,
+        text: &[u8],
+        line: &mut Line<C>,
+        (rules, here): (&Rules, &[usize]),
+    ) -> Result<Result<bool, String>, LineError> {
+        let asks = rules.password.as_ref();
+        match (kind, std::mem::replace(&mut self.stage, Stage::Nothing), asks) {
+            (PROVE, Stage::Nothing, Some(check)) => match check.challenge(text) {
+                Ok((server, challenge)) => {
+                    self.channel.say(CHALLENGE, 0, line.now(), &[], &challenge);
+                    self.stage = Stage::Challenged(Box::new(server));
+                }
+                Err(e) => return Ok(Err(e.to_string())),
+            },
+            (PROVE, _, None) => {
+                return Ok(Err(
+                    "this exchange asks for no password; name it a password_file in exchange.toml, or take that \
+                               of the line away"
+                        .to_owned(),
+                ));
+            }
+            (PROOF, Stage::Challenged(server), _) => match server.verify(text) {
+                Ok(proved) => {
+                    self.channel.say(PROVED, 0, line.now(), &[], &proved);
+                    self.stage = Stage::Proved;
+                }
+                Err(_) => return Ok(Err("the password is not that of this exchange's lines".to_owned())),
+            },
+            (LOGON, stage, asks) => {
+                if logon.magic != MAGIC {
+                    return Ok(Err("this is no line to an exchange".to_owned()));
+                }
+                self.name = bounded(text, MOST_NAME);
+                if asks.is_some() && !matches!(stage, Stage::Proved) {
+                    return Ok(Err(
+                        "this exchange asks its lines for a password; name its file as password_file of the \
+                                   line in oms.toml"
+                            .to_owned(),
+                    ));
+                }
+                let (way, welcome) = match line.logon(logon, rules.most_lines, here)? {
+                    Ok(welcome) => welcome,
+                    Err(unwelcome) => return Ok(Err(unwelcome.to_string())),
+                };
+                (self.way, self.next) = (Some(way), welcome.next_report);
+                self.channel.say(WELCOME, 0, line.now(), welcome.as_bytes(), &[]);
+                return Ok(Ok(true));
+            }
+            _ => return Ok(Err("a logon comes first".to_owned())),
+        }
+        self.channel.flush();
+        Ok(Ok(false))
     }
 
     /// Says what there is to say by now.
@@ -260,49 +374,6 @@ impl Connection {
     fn refuse(&mut self, why: &str) {
         self.channel.say(REFUSED, 0, 0, &[], why.as_bytes());
         self.channel.flush();
-        self.over = Some(why.to_owned());
+        (self.over, self.is_refused) = (Some(why.to_owned()), true);
     }
-}
-
-impl Door {
-    fn open(address: &Address) -> io::Result<(Self, Address)> {
-        match address {
-            Address::Tcp { host, port } => {
-                let listener = TcpListener::bind((host.as_str(), *port))?;
-                listener.set_nonblocking(true)?;
-                let port = listener.local_addr()?.port();
-                Ok((Self::Tcp(listener), Address::Tcp { host: host.clone(), port }))
-            }
-            Address::Unix(path) => {
-                remove_dead(path)?;
-                let listener = UnixListener::bind(path)?;
-                listener.set_nonblocking(true)?;
-                Ok((Self::Unix(listener), address.clone()))
-            }
-        }
-    }
-
-    fn accept(&self) -> io::Result<Socket> {
-        match self {
-            Self::Tcp(listener) => {
-                let (stream, _) = listener.accept()?;
-                stream.set_nonblocking(true)?;
-                stream.set_nodelay(true)?;
-                Ok(Socket::Tcp(stream))
-            }
-            Self::Unix(listener) => {
-                let (stream, _) = listener.accept()?;
-                stream.set_nonblocking(true)?;
-                Ok(Socket::Unix(stream))
-            }
-        }
-    }
-}
-
-/// The socket of a venue that was killed is in the way; one that somebody listens on is left alone.
-fn remove_dead(path: &Path) -> io::Result<()> {
-    let is_socket = std::fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket());
-    let is_dead = is_socket
-        && std::os::unix::net::UnixStream::connect(path).is_err_and(|e| e.kind() == io::ErrorKind::ConnectionRefused);
-    if is_dead { std::fs::remove_file(path) } else { Ok(()) }
 }

@@ -1,6 +1,6 @@
 //! What changes a venue, and the way that it came by.
 
-use tickpath_market::{ExecId, ExecutionReport, Price, Quantity, Request, TopOfBook};
+use tickpath_market::{ExecId, ExecutionReport, OrderId, Price, Quantity, Request, TopOfBook};
 
 use crate::{FillError, Venue};
 
@@ -20,10 +20,16 @@ pub(crate) enum Input {
 }
 
 impl Input {
-    /// Applies the input; its reports are appended.
-    pub fn apply(&self, venue: &mut Venue, stamp: u64, reports: &mut Vec<ExecutionReport>) -> Result<(), FillError> {
+    /// Applies the input, of the owner whose orders these are; its reports are appended.
+    pub fn apply(
+        &self,
+        venue: &mut Venue,
+        is_mine: &dyn Fn(OrderId) -> bool,
+        stamp: u64,
+        reports: &mut Vec<ExecutionReport>,
+    ) -> Result<(), FillError> {
         match self {
-            Self::Request(_, request) => venue.request(stamp, request, reports),
+            Self::Request(_, request) => venue.request_of(stamp, request, is_mine, reports),
             Self::Tick(_, tick) => venue.top_of_book(stamp, tick, reports),
             Self::Bust(exec_id) => venue.bust(stamp, *exec_id, reports)?,
             Self::Correct(exec_id, price, quantity) => venue.correct(stamp, *exec_id, *price, *quantity, reports)?,

@@ -11,6 +11,9 @@
 //! | 105 | what goes wrong on purpose from here on | [`Chances`] |
 //! | 106 | which way what follows came by, zero for the lanes | the way, as 32 bits |
 //! | 107 | the first report of this way that must still be kept | its number |
+//! | 108 | a line of an OMS that has named itself, from another request on | [`Named`] |
+//!
+//! A record of a way whose line is another one than before forgets that line.
 //!
 //! A record's stamp is the time that the venue's reports carry, so that a replay says the same to the byte.
 
@@ -37,6 +40,7 @@ pub(crate) const LISTED: u8 = 104;
 pub(crate) const FAULTS: u8 = 105;
 pub(crate) const WAY: u8 = 106;
 pub(crate) const TRIMMED: u8 = 107;
+pub(crate) const NAMED: u8 = 108;
 
 /// What stands in a journal.
 #[derive(Debug)]
@@ -49,6 +53,7 @@ pub(crate) enum Record {
     Faults(Chances),
     Way(u32),
     Trimmed(u64),
+    Named(Named),
     Input(Input),
 }
 
@@ -69,6 +74,14 @@ pub(crate) struct Lane {
     pub incarnation: u64,
     /// The sequence number at which the venue began with it.
     pub first: u64,
+}
+
+/// The requests of a line, and the OMS that they are of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub(crate) struct Named {
+    pub lane: Lane,
+    pub oms: u64,
 }
 
 /// The head of a tick's record.
@@ -138,6 +151,7 @@ impl Record {
             FAULTS => Self::Faults(Chances::read_from_bytes(payload).ok()?),
             WAY => Self::Way(u32::read_from_bytes(payload).ok()?),
             TRIMMED => Self::Trimmed(u64::read_from_bytes(payload).ok()?),
+            NAMED => Self::Named(Named::read_from_bytes(payload).ok()?),
             kind => {
                 let (sequence, request) = u64::read_from_prefix(payload).ok()?;
                 Self::Input(Input::Request(sequence, Request::read(kind, request).ok()?))
@@ -160,6 +174,7 @@ impl Record {
             Self::Faults(chances) => put(FAULTS, chances.as_bytes()),
             Self::Way(way) => put(WAY, way.as_bytes()),
             Self::Trimmed(number) => put(TRIMMED, number.as_bytes()),
+            Self::Named(named) => put(NAMED, named.as_bytes()),
             Self::Input(Input::Request(sequence, request)) => {
                 put(0, sequence.as_bytes());
                 put(request.kind().code(), request.as_bytes())

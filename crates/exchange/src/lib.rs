@@ -19,6 +19,10 @@
 //! * **Ids.** A [`Venue`] has one space of order ids. An id is used up by its first `NewOrder`, even a rejected one;
 //!   zero is none. A cancel, replace or status request names its order by that id alone: its symbol and account are not
 //!   compared, and its own id is only handed back.
+//! * **Owners.** At a [`Line`] each OMS that names itself in its logon has order ids of its own, which may be those of
+//!   another OMS, and reaches its own orders only: what it never ordered is unknown to it, its mass cancel means its own
+//!   orders, and reports go to lines of the order's owner. Lanes, and lines that name no OMS, are one owner together. An
+//!   OMS that makes its lanes anew for another journal is still that owner, and can cancel what it finds here.
 //! * **New order.** `New` comes first, then a `Trade` for each fill. The rest of an IOC or a market order is `Expired`.
 //!   A FOK that cannot fill whole is `New`, then `Expired`, and trades nothing. A limit price must be above zero, the
 //!   price field of a market order must be zero.
@@ -66,8 +70,9 @@
 //! * A lane without an owner counts as the same lane, unless it ends before the place that the journal knows.
 //! * A journal is of one venue number and one [`RULES_VERSION`]. Symbols may come, and none goes.
 //!
-//! Lines that come by sockets are told apart in the journal, too: each has numbers both ways, which it holds, so that
-//! whoever comes back is told exactly what the venue has, and hears what it lacks.
+//! Lines that come by sockets are told apart in the journal, too: each has numbers both ways, which it holds, so that a line
+//! that comes back is told exactly what the venue has, and hears what it lacks. So many are known at once, and a further one
+//! takes the place of a line that is gone, has no order that rests, and has confirmed all its reports.
 //!
 //! The journal survives the end of any process. That it survives a loss of power is not waited for.
 //!
@@ -82,10 +87,12 @@
 //!
 //! A resting order takes 64 bytes, and as every order of the day 48 in the table of known orders, which doubles its
 //! blocks of 64 ids as they fill. A fill takes 40 until the day ends. An order of an earlier day leaves one bit in the
-//! set of used ids, and a journal is as long as all its days.
+//! set of used ids, and a journal is as long as all its days. An order of an OMS that names itself takes some 80 more until
+//! it is forgotten: its id, and the way to its line.
 
 mod ask;
 mod book;
+mod doors;
 mod error;
 mod event;
 mod faults;
@@ -99,6 +106,7 @@ mod lanes;
 mod line;
 mod operator;
 mod order;
+mod owners;
 mod queue;
 mod recover;
 mod reject;

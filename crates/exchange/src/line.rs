@@ -45,7 +45,8 @@ pub struct Line<C> {
     faults: Faulty,
     /// Reports that wait until the lane has room, each with the time (ticks) that it waits for: none is ever dropped.
     waiting: VecDeque<(u64, ExecutionReport)>,
-    made: Vec<ExecutionReport>,
+    /// Each with the way that it goes.
+    made: Vec<(usize, ExecutionReport)>,
     refused: u64,
     missed: u64,
     /// An input was taken and not written down: to go on would lose it.
@@ -325,23 +326,18 @@ impl<C: Clock> Line<C> {
             .map_err(LineError::Journal)?;
             self.ended = false;
         }
-        if let Input::Request(number, request) = &input {
-            self.sessions.take(way, *number, request);
-        }
-        let done = self.faults.apply(&input, &mut self.venue, stamp, &mut self.made);
+        let books = (&mut self.venue, &mut self.faults);
+        let done = self.sessions.apply(way, stamp, &input, books, &mut self.made);
         let due = match self.faults.delay_ns() {
             0 => 0,
             ns => self.clock.ticks() + self.clock.calibration().ticks_of_ns(ns),
         };
         let Self { made, sessions, waiting, .. } = self;
-        for report in made.drain(..) {
-            match sessions.way_of(&report, way) {
+        for (way, report) in made.drain(..) {
+            match way {
                 LANES => waiting.push_back((due, report)),
                 way => sessions.say(way, (due, report)),
             }
-        }
-        if let Input::EndOfDay = input {
-            self.sessions.end_day(&self.venue);
         }
         self.send_waiting()?;
         Ok(done)

@@ -17,6 +17,7 @@ use crate::error::RecoverError;
 use crate::faults::{Faults, Faulty};
 use crate::input::{Input, LANES};
 use crate::journal::{Founded, Journal, Lane, LastTicks, Record};
+use crate::owners::COMMON;
 use crate::sessions::Sessions;
 use crate::{Config, Venue};
 
@@ -144,7 +145,7 @@ struct Replay {
     sessions: Sessions,
     /// What the record before was of.
     way: usize,
-    made: Vec<ExecutionReport>,
+    made: Vec<(usize, ExecutionReport)>,
 }
 
 impl Replay {
@@ -189,7 +190,8 @@ impl Replay {
             }
             Record::Faults(chances) => self.faults.take_up(chances),
             Record::Way(way) => self.way = way as usize,
-            Record::Requests(lane) if self.way != LANES => self.sessions.meet_requests(self.way, lane),
+            Record::Requests(lane) if self.way != LANES => self.sessions.meet_requests(self.way, lane, COMMON),
+            Record::Named(named) => self.sessions.meet_requests(self.way, named.lane, named.oms),
             Record::Reports(lane) if self.way != LANES => self.sessions.meet_reports(self.way, lane),
             Record::Trimmed(number) => self.sessions.trimmed(self.way, number),
             Record::Requests(lane) => self.requests = Inbound::met(lane),
@@ -220,20 +222,15 @@ impl Replay {
 
     fn input(&mut self, stamp: u64, input: &Input) {
         match input {
-            Input::Request(sequence, request) => {
-                if self.way == LANES {
-                    self.requests.next = sequence + 1;
-                }
-                self.sessions.take(self.way, *sequence, request);
-            }
+            Input::Request(sequence, _) if self.way == LANES => self.requests.next = sequence + 1,
             Input::Tick(sequence, _) => self.market.next = sequence + 1,
             _ => {}
         }
         let way = input.way(self.way);
         // The operator was refused then as now: nothing was said.
-        let _ = self.faults.apply(input, &mut self.venue, stamp, &mut self.made);
-        for report in self.made.drain(..) {
-            let way = self.sessions.way_of(&report, way);
+        let books = (&mut self.venue, &mut self.faults);
+        let _ = self.sessions.apply(way, stamp, input, books, &mut self.made);
+        for (way, report) in self.made.drain(..) {
             if way != LANES {
                 self.sessions.say(way, (0, report));
                 continue;
@@ -242,9 +239,6 @@ impl Replay {
             if self.held.is_some_and(|held| self.said > held) {
                 self.unsent.push_back(report);
             }
-        }
-        if let Input::EndOfDay = input {
-            self.sessions.end_day(&self.venue);
         }
     }
 }

@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tickpath_clock::{AdaptiveWait, Clock, HostClock, Rest, Wait, settle, sleep_ns};
 use tickpath_log::{Config as LogConfig, OpenError, Place, Policy, Reader, Registration, Start, Writer};
+use tickpath_venue_tcp::Password;
 
 use crate::error::{LineError, RecoverError, ServerError};
 use crate::event::Event;
@@ -90,6 +91,9 @@ pub fn run<C: Clock>(
         };
         server.leave(why);
         left = Some(why);
+    }
+    if let (Some(gate), Some(line)) = (&server.gate, &mut server.line) {
+        gate.close(line)?;
     }
     let rest = server.line.as_ref().map(|line| line.venue().working());
     (server.tell)(Event::Stopped { rest });
@@ -211,7 +215,9 @@ impl<C: Clock> Server<'_, C> {
             return Ok(());
         }
         self.resume_without_lanes()?;
-        let mut gate = Gate::open(HostClock::get()?, &self.settings.listen, self.tell)?;
+        let Settings { listen, password, most_lines, .. } = &self.settings;
+        let check = password.as_ref().map(Password::check);
+        let mut gate = Gate::open(HostClock::get()?, listen, check, *most_lines, self.tell)?;
         gate.set_cut(self.settings.faults.cut);
         self.gate = Some(gate);
         Ok(())
@@ -250,7 +256,7 @@ impl<C: Clock> Server<'_, C> {
             (Rest::Sleep(ns), Some(line), None) => line.sleep(ns),
             (Rest::Sleep(ns), Some(line), Some(gate)) => {
                 let has_lanes = self.places.is_some() || self.topic.is_some();
-                gate.sleep(line.sleeps_ns(if has_lanes { ns.min(LANES_NS) } else { ns }));
+                gate.sleep(line.sleeps_ns(if has_lanes { ns.min(LANES_NS) } else { ns }), line.halts());
             }
             (Rest::Sleep(_), None, _) => Rest::Yield.take(),
             (rest, ..) => rest.take(),

@@ -2,31 +2,32 @@
 //!
 //! ```text
 //!   way 0      the lanes
-//!   way 1 …    a line each, in the order in which they first came, for ever
+//!   way 1 …    a line each, in the order in which they first came; a line that is forgotten leaves its way to another
 //! ```
 //!
-//! What a request says goes back by its way; what happens to an order later goes by the way of the last request that named
-//! it. Reports of a line are numbered, and kept until the other side says that it has them on its journal: a replay says them
-//! again.
+//! The answer to a request goes back by its way; what happens to an order later goes by the way of the last request of its
+//! owner that named the order. Reports of a line are numbered, and kept until the other side confirms that they are in its
+//! journal: a replay says them again.
 
 use std::collections::VecDeque;
 
-use tickpath_market::{ExecutionReport, Request};
+use tickpath_market::ExecutionReport;
 
-use crate::Venue;
-use crate::input::LANES;
+use crate::faults::Faulty;
+use crate::input::Input;
 use crate::journal::Lane;
-use crate::used::IdMap;
+use crate::owners::{COMMON, Meant, Owners, Told};
+use crate::{FillError, Venue};
 
 /// Reports, each with the time (ticks) that it waits for.
 pub(crate) type Due = (u64, ExecutionReport);
 
-/// All lines that come by sockets.
+/// All lines that come by sockets, and the owners of all orders.
 #[derive(Debug, Default)]
 pub(crate) struct Sessions {
     pub list: Vec<Session>,
-    /// The way of the last request that named an order, where that is not the lanes.
-    ways: IdMap<u64, u32>,
+    pub owners: Owners,
+    told: Vec<Told>,
 }
 
 /// A line that comes by sockets.
@@ -42,6 +43,8 @@ pub(crate) struct Session {
     kept: VecDeque<Due>,
     /// Below this number the journal knows that reports need not be kept.
     pub trimmed: u64,
+    /// A request was taken, or a report was made for it.
+    is_used: bool,
 }
 
 impl Sessions {
@@ -55,15 +58,29 @@ impl Sessions {
         self.list.get_mut(way.checked_sub(1)?)
     }
 
-    /// Its requests begin with this one.
-    pub fn meet_requests(&mut self, way: usize, lane: Lane) {
-        if self.get(way).is_none() {
-            let Lane { journal, incarnation, first } = lane;
-            let (kept, next_request) = (VecDeque::new(), first);
-            self.list.push(Session { journal, incarnation, next_request, first: 0, kept, trimmed: 0 });
+    /// The requests of a line begin with this one; `oms` is [`COMMON`] if it names none. A line that came by this way before
+    /// and is another one is forgotten.
+    pub fn meet_requests(&mut self, way: usize, lane: Lane, oms: u64) {
+        let Lane { journal, incarnation, first } = lane;
+        let is_known = self.get(way).is_some_and(|session| session.journal == journal);
+        if !is_known {
+            let kept = VecDeque::new();
+            let new = Session { journal, incarnation, next_request: first, first: 0, kept, trimmed: 0, is_used: false };
+            match self.get_mut(way) {
+                Some(session) => {
+                    *session = new;
+                    self.owners.forget(way);
+                }
+                None => self.list.push(new),
+            }
         }
         if let Some(session) = self.get_mut(way) {
-            (session.incarnation, session.next_request) = (lane.incarnation, lane.first);
+            (session.incarnation, session.next_request) = (incarnation, first);
+        }
+        match (oms, self.owners.of(way)) {
+            (COMMON, _) => {}
+            (oms, COMMON) if is_known => self.owners.inherit(way, oms),
+            (oms, _) => self.owners.set(way, oms),
         }
     }
 
@@ -75,43 +92,50 @@ impl Sessions {
         }
     }
 
-    /// A request is taken.
-    #[inline]
-    pub fn take(&mut self, way: usize, number: u64, request: &Request) {
-        if let Some(session) = self.get_mut(way) {
-            session.next_request = number + 1;
+    /// Applies an input that came by `way`, and leaves in `out`, which is empty, its reports, each with the way that it goes.
+    pub fn apply(
+        &mut self,
+        way: usize,
+        stamp: u64,
+        input: &Input,
+        (venue, faults): (&mut Venue, &mut Faulty),
+        out: &mut Vec<(usize, ExecutionReport)>,
+    ) -> Result<(), FillError> {
+        let (mut input, mut meant) = (*input, Meant::default());
+        if let Input::Request(number, request) = &mut input {
+            if let Some(session) = self.get_mut(way) {
+                (session.next_request, session.is_used) = (number.saturating_add(1), true);
+            }
+            meant = self.owners.take(way, request, venue);
         }
-        let order = match request {
-            Request::New(new) => new.client_order_id,
-            Request::Cancel(cancel) => cancel.original,
-            Request::Replace(replace) => replace.original,
-            Request::Status(status) => status.original,
-            Request::MassCancel(_) => return,
-            Request::Conditional(new) => new.order.client_order_id,
-            Request::ReplaceConditional(replace) => replace.original,
-        };
-        if way != LANES {
-            self.ways.insert(order.0, way as u32);
-        } else if !self.ways.is_empty() {
-            self.ways.remove(&order.0);
+        let mut told = std::mem::take(&mut self.told);
+        let applied = faults.apply(&input, venue, self.owners.view(way, meant), stamp, &mut told);
+        out.extend(told.drain(..).map(|told| (self.owners.way_of(&told), told.report)));
+        self.told = told;
+        match input {
+            Input::Request(..) => self.owners.done(meant, venue),
+            Input::EndOfDay => self.owners.end_day(venue),
+            _ => {}
         }
+        applied
     }
 
-    /// The way that a report goes, of those that an input by `way` made.
-    #[inline]
-    pub fn way_of(&self, report: &ExecutionReport, way: usize) -> usize {
-        match report.order_id.0 {
-            _ if self.list.is_empty() => LANES,
-            // Of no order: that names none.
-            0 => way,
-            order => self.ways.get(&order).map_or(LANES, |&way| way as usize),
-        }
+    /// A way whose line can be forgotten: nothing is kept for it, no order of it rests, and it is not one of `here`. A line
+    /// that never sent anything goes first.
+    pub fn forgettable(&self, here: &[usize], venue: &Venue) -> Option<usize> {
+        let rests = self.owners.resting(self.list.len() + 1, venue);
+        let is_over = |way: usize, session: &Session| session.kept.is_empty() && !rests[way] && !here.contains(&way);
+        let over: Vec<(usize, &Session)> =
+            (1..).zip(&self.list).filter(|(way, session)| is_over(*way, session)).collect();
+        let unused = over.iter().find(|(_, session)| !session.is_used);
+        unused.or(over.first()).map(|(way, _)| *way)
     }
 
     /// Keeps a report for a line.
     pub fn say(&mut self, way: usize, report: Due) {
         if let Some(session) = self.get_mut(way) {
             session.kept.push_back(report);
+            session.is_used = true;
         }
     }
 
@@ -134,11 +158,6 @@ impl Sessions {
     /// When the next report that is held back may go, if there is any.
     pub fn due(&self) -> Option<u64> {
         self.list.iter().filter_map(|session| session.kept.back()).map(|(due, _)| *due).filter(|&due| due > 0).min()
-    }
-
-    /// A day has ended: orders that are forgotten have no way.
-    pub fn end_day(&mut self, venue: &Venue) {
-        self.ways.retain(|&order, _| venue.knows(order));
     }
 }
 

@@ -13,7 +13,7 @@ use tickpath_clock::{Priority, Wait};
 use tickpath_log::{Config as LogConfig, Place};
 use tickpath_market::{Price, Quantity, Symbol, SymbolId, TopOfBook, VenueId};
 use tickpath_settings::{Section, SettingsError};
-use tickpath_venue_tcp::Address;
+use tickpath_venue_tcp::{Address, Password};
 
 pub use init::{InitError, init};
 
@@ -25,6 +25,8 @@ const VENUES: u16 = 1 << 12;
 /// The longest that a report is held back on purpose, in milliseconds.
 const MOST_DELAY_MS: u64 = 3_600_000;
 const MS_NS: u64 = 1_000_000;
+/// Lines by sockets that are known at once, where the file does not say.
+const MOST_LINES: usize = 64;
 
 const WAITS: &[(&str, Wait)] =
     &[("busy", Wait::Busy), ("yield", Wait::Yield), ("block", Wait::Block), ("adaptive", Wait::Adaptive)];
@@ -40,6 +42,10 @@ pub struct Settings {
     pub oms: String,
     /// Where lines come in by sockets.
     pub listen: Vec<Address>,
+    /// The password that lines by sockets prove; without one, none is asked for.
+    pub password: Option<Password>,
+    /// Lines by sockets that are known at once.
+    pub most_lines: usize,
     /// The folder of its journal.
     pub journal: PathBuf,
     /// The table of instruments.
@@ -102,6 +108,11 @@ impl Settings {
             let table = self.instruments_file.display();
             doubts.push(format!("{table}: no instrument is of venue {}, so that every order is refused", self.venue.0));
         }
+        if self.password.is_some() && self.listen.is_empty() {
+            doubts.push(format!(
+                "{file}: a password_file, and nowhere to listen; only lines by sockets prove a password"
+            ));
+        }
         if self.ticks.is_none() && self.quotes.is_empty() {
             doubts.push(format!("{file}: neither ticks nor a [[quote]]; orders fill only against each other"));
         }
@@ -126,6 +137,10 @@ impl Settings {
         {
             top.mistake("oms", reason);
         }
+        let password = top.path("password_file").and_then(|file| {
+            let read = Password::read(&file);
+            read.map_err(|reason| top.mistake("password_file", reason)).ok()
+        });
         let calls = top.text("name");
         let instruments_file = top.need_path("instruments");
         let table = instruments::read(&instruments_file, venue, calls.as_deref());
@@ -135,6 +150,8 @@ impl Settings {
             venue,
             oms,
             listen,
+            password,
+            most_lines: top.number("most_lines", 1..=4_096).unwrap_or(MOST_LINES),
             journal: absolute(top.need_path("journal")),
             instruments_file,
             instruments: Vec::new(),

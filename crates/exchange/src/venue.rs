@@ -90,12 +90,23 @@ impl Venue {
     /// Applies a client's request that arrived at `stamp` (ticks). Its reports, and those of the orders that it traded
     /// with, are appended in the order in which they must be sent.
     pub fn request(&mut self, stamp: u64, request: &Request, reports: &mut Vec<ExecutionReport>) {
+        self.request_of(stamp, request, &|_| true, reports);
+    }
+
+    /// The same; a mass cancel means only the orders that are its sender's.
+    pub(crate) fn request_of(
+        &mut self,
+        stamp: u64,
+        request: &Request,
+        is_mine: &dyn Fn(OrderId) -> bool,
+        reports: &mut Vec<ExecutionReport>,
+    ) {
         match request {
             Request::New(new) => self.enter(stamp, new, reports),
             Request::Cancel(cancel) => self.cancel(stamp, cancel, reports),
             Request::Replace(replace) => self.replace(stamp, replace, reports),
             Request::Status(status) => self.status(stamp, status, reports),
-            Request::MassCancel(all) => self.cancel_all(stamp, all, reports),
+            Request::MassCancel(all) => self.cancel_all(stamp, all, is_mine, reports),
             // Triggers are an OMS's own: nothing is armed here.
             Request::Conditional(new) => self.refuse(stamp, &new.order, reports),
             Request::ReplaceConditional(rearm) => {
@@ -134,7 +145,22 @@ impl Venue {
 
     /// Whether it is an order that rests, or was done today.
     pub(crate) fn knows(&self, order: u64) -> bool {
-        self.known.get(tickpath_market::OrderId(order)).is_some()
+        self.known.get(OrderId(order)).is_some()
+    }
+
+    /// Whether an order rests.
+    pub(crate) fn rests(&self, order: u64) -> bool {
+        self.known.place(OrderId(order)).is_some()
+    }
+
+    /// Whether an id was ever used.
+    pub(crate) fn has_used(&self, order: u64) -> bool {
+        self.used.contains(OrderId(order))
+    }
+
+    /// An id counts as used from here on.
+    pub(crate) fn keep_used(&mut self, order: u64) {
+        self.used.insert(OrderId(order));
     }
 
     /// How many orders of clients rest in the books.

@@ -493,6 +493,8 @@ fn exchange_by_sockets(
         venue: VENUE,
         oms: String::new(),
         listen: vec![Address::Tcp { host: "127.0.0.1".to_owned(), port: 0 }],
+        password: None,
+        most_lines: 64,
         journal: journal.to_owned(),
         instruments_file: journal.to_owned(),
         instruments: vec![(symbol, SYMBOL)],

@@ -106,6 +106,12 @@ impl LaneKind {
         journal ^ (u64::from(carries) << 16 | u64::from(index)).wrapping_mul(0x9e37_79b9_7f4a_7c15)
     }
 
+    /// The journal's id behind a mark of [`Self::mark`]: the identity that all lanes and lines of an OMS share.
+    pub(crate) fn unmark(self, mark: u64) -> u64 {
+        // The mark is an exclusive or, which the same once more takes back.
+        self.mark(mark)
+    }
+
     /// True if the client of a session can write to its files, whatever it is for: what they say is no reason not to start.
     pub(crate) fn is_of_session(self) -> bool {
         matches!(self, Self::Requests(_) | Self::Reports(_))

@@ -1,11 +1,13 @@
 //! A line to our own exchange over TCP or a Unix socket: frames of `tickpath-session`, with numbers both ways, so that a
 //! connect says exactly what either side has ([`wire`]). [`Channel`] is what the exchange's end uses, too.
 //!
-//! What is said is neither encrypted nor is anybody asked for a password: it is for a host's own loopback, or a network
-//! that nobody else is in.
+//! Nothing is encrypted: a line is for a host's own loopback, or a network that nobody else is in. An exchange can ask its
+//! lines for a password ([`Password`]), which is proved and never sent.
 
 mod address;
 mod channel;
+mod password;
+mod printable;
 mod socket;
 pub mod wire;
 
@@ -19,17 +21,31 @@ use zerocopy::IntoBytes;
 
 pub use address::{Address, ParseAddressError};
 pub use channel::Channel;
+pub use password::{Password, PasswordCheck, PasswordError};
+pub use printable::{Printable, bounded};
 pub use socket::Socket;
+// What a check of a password gives, and what ends it.
+pub use tickpath_session::{ScramError, ServerLogon};
+/// The contract that a [`TcpLine`] keeps.
+pub use tickpath_venue;
 
-use wire::{HEARTBEAT, LOGON, Logon, MAGIC, REFUSED, VERSION, WELCOME, Welcome};
+use password::Proving;
+use wire::{
+    CHALLENGE, HEARTBEAT, IDENTITY_VERSION, LOGON, Logon, MAGIC, PROOF, PROVE, PROVED, REFUSED, VERSION, WELCOME,
+    Welcome,
+};
 
 /// The longest that connecting takes, to the welcome.
 const CONNECT_NS: i64 = 5_000_000_000;
+/// Bytes of a refusal that are shown, at most.
+const MOST_REFUSAL: usize = 512;
 
 /// A line.
 pub struct TcpLine {
     address: Address,
     name: String,
+    /// Proved before the logon, if there is one.
+    password: Option<Password>,
     clock: HostClock,
     state: State,
     /// How often it was told to connect.
@@ -45,6 +61,8 @@ enum State {
     /// It could not even begin.
     Failed(String),
     Connecting(Socket, u64),
+    /// The password is being proved.
+    Proving(Channel, u64, Proving),
     Asking(Channel, u64),
     Up(Channel),
 }
@@ -55,6 +73,7 @@ impl TcpLine {
         Ok(Self {
             address,
             name: name.to_owned(),
+            password: None,
             clock: HostClock::get()?,
             state: State::Down,
             connects: 0,
@@ -62,6 +81,12 @@ impl TcpLine {
             next_report: 0,
             journaled: 0,
         })
+    }
+
+    /// Proves this password at each connect, and trusts only an exchange that knows the password, too.
+    #[must_use]
+    pub fn with_password(self, password: Password) -> Self {
+        Self { password: Some(password), ..self }
     }
 
     fn lost(&mut self, why: &str) -> Lost {
@@ -75,16 +100,22 @@ impl TcpLine {
             State::Failed(why) => return Err(why),
             State::Connecting(socket, since) => {
                 if socket.is_connected().map_err(|e| e.to_string())? {
-                    let mut channel = Channel::new(self.clock, socket);
-                    let Resume { journal, incarnation, next_request, next_report } = self.resume;
-                    let (magic, version, reserved) = (MAGIC, VERSION, [0; 6]);
-                    let logon = Logon { magic, version, reserved, journal, incarnation, next_request, next_report };
-                    channel.say(LOGON, 0, self.clock.ticks(), logon.as_bytes(), self.name.as_bytes());
-                    channel.flush();
-                    self.state = State::Asking(channel, since);
+                    self.begin(Channel::new(self.clock, socket), since)?;
                     return Ok(1);
                 }
                 self.state = State::Connecting(socket, since);
+                since
+            }
+            State::Proving(mut channel, since, Proving::Hashing(thread)) if thread.is_finished() => {
+                let hashed = thread.join().map_err(|_| "the proof of the password could not be made".to_owned())?;
+                let (logon, proof) = hashed.map_err(|e| e.to_string())?;
+                channel.say(PROOF, 0, self.clock.ticks(), &[], &proof);
+                channel.flush();
+                self.state = State::Proving(channel, since, Proving::Sent(logon));
+                return Ok(1);
+            }
+            State::Proving(channel, since, proving) => {
+                self.state = State::Proving(channel, since, proving);
                 since
             }
             State::Asking(channel, since) => {
@@ -102,7 +133,72 @@ impl TcpLine {
         }
     }
 
+    /// Sends the first message on a connection that is new.
+    fn begin(&mut self, mut channel: Channel, since: u64) -> Result<(), String> {
+        let Some(password) = &self.password else {
+            self.log_on(channel, since);
+            return Ok(());
+        };
+        let (logon, client_first) = password.prove().map_err(|e| e.to_string())?;
+        channel.say(PROVE, 0, self.clock.ticks(), &[], &client_first);
+        channel.flush();
+        self.state = State::Proving(channel, since, Proving::Begun(logon));
+        Ok(())
+    }
+
+    fn log_on(&mut self, mut channel: Channel, since: u64) {
+        let Resume { journal, oms, incarnation, next_request, next_report } = self.resume;
+        let (magic, version, reserved) = (MAGIC, VERSION, [0; 6]);
+        let logon = Logon { magic, version, reserved, journal, incarnation, next_request, next_report, oms };
+        channel.say(LOGON, 0, self.clock.ticks(), logon.as_bytes(), self.name.as_bytes());
+        channel.flush();
+        self.state = State::Asking(channel, since);
+    }
+
+    /// Reads what the exchange says to the proof of the password.
+    fn read_proof(&mut self) -> Result<usize, String> {
+        let State::Proving(channel, ..) = &mut self.state else { return Ok(0) };
+        let flushed = usize::from(channel.flush());
+        if !channel.read()? {
+            return Ok(flushed);
+        }
+        let mut done = flushed + 1;
+        loop {
+            let next = match &mut self.state {
+                State::Proving(channel, ..) => channel.next()?.map(|frame| (frame.kind, frame.text.to_vec())),
+                _ => None,
+            };
+            let Some((kind, text)) = next else { return Ok(done) };
+            self.hear_proof(kind, text)?;
+            done += 1;
+        }
+    }
+
+    fn hear_proof(&mut self, kind: u8, text: Vec<u8>) -> Result<(), String> {
+        match (kind, std::mem::replace(&mut self.state, State::Down)) {
+            (CHALLENGE, State::Proving(channel, since, Proving::Begun(logon))) => {
+                let hashing = Proving::answer(logon, text).map_err(|e| format!("no thread for the proof: {e}"))?;
+                self.state = State::Proving(channel, since, hashing);
+            }
+            (PROVED, State::Proving(channel, since, Proving::Sent(logon))) => {
+                logon.check(&text).map_err(|_| {
+                    "it does not know the password of the lines: it is not the exchange that it claims to be; check the \
+                     address and the password file"
+                        .to_owned()
+                })?;
+                self.log_on(channel, since);
+            }
+            (HEARTBEAT, state) => self.state = state,
+            (REFUSED, _) => return Err(refused(&text)),
+            _ => return Err("it says something before the password is proved".to_owned()),
+        }
+        Ok(())
+    }
+
     fn read(&mut self, take: &mut dyn FnMut(Event<'_>)) -> Result<usize, String> {
+        if matches!(self.state, State::Proving(..)) {
+            return self.read_proof();
+        }
         let mut is_up = matches!(self.state, State::Up(_));
         let (State::Asking(channel, _) | State::Up(channel)) = &mut self.state else { return Ok(0) };
         let mut done = usize::from(channel.flush());
@@ -142,6 +238,13 @@ fn hear(
         HEARTBEAT => take(Event::Received(frame.sequence)),
         WELCOME => {
             let welcome: Welcome = frame.message();
+            if welcome.version < IDENTITY_VERSION && resume.oms != 0 {
+                return Err(format!(
+                    "the exchange speaks version {} of a line's messages, which mixes the order ids of all OMSes; update \
+                     the exchange",
+                    welcome.version
+                ));
+            }
             let knows = |known: u8, number| (known != 0).then_some(number);
             *next_report = resume.next_report;
             if welcome.knows_reports != 0 {
@@ -153,7 +256,7 @@ fn hear(
             });
             return Ok(true);
         }
-        REFUSED => return Err(format!("the exchange refuses: {}", String::from_utf8_lossy(frame.text))),
+        REFUSED => return Err(refused(frame.text)),
         kind if kind == Kind::ExecutionReport.code() => {
             let report = ExecutionReport::read(kind, frame.payload).map_err(|e| e.to_string())?;
             if frame.sequence > *next_report {
@@ -168,6 +271,11 @@ fn hear(
         _ => {}
     }
     Ok(false)
+}
+
+/// A refusal as a log may show it: its text is the peer's.
+fn refused(text: &[u8]) -> String {
+    format!("the exchange refuses: {}", Printable(&bounded(text, MOST_REFUSAL)))
 }
 
 impl Line for TcpLine {
@@ -213,7 +321,7 @@ impl Line for TcpLine {
 
     fn socket(&self) -> Option<BorrowedFd<'_>> {
         match &self.state {
-            State::Asking(channel, _) | State::Up(channel) => Some(channel.as_fd()),
+            State::Proving(channel, ..) | State::Asking(channel, _) | State::Up(channel) => Some(channel.as_fd()),
             State::Connecting(socket, _) => Some(socket.as_fd()),
             State::Down | State::Failed(_) => None,
         }

@@ -81,7 +81,7 @@ impl<'a> Talk<'a> {
 
     fn connect(&mut self, next_request: u64, next_report: u64) -> (Option<u64>, Option<u64>) {
         self.up = None;
-        self.line.connect(&Resume { journal: 7, incarnation: 1, next_request, next_report });
+        self.line.connect(&Resume { journal: 7, oms: 5, incarnation: 1, next_request, next_report });
         self.until("it is up", |talk| talk.up.is_some());
         self.up.expect("just there")
     }

@@ -30,8 +30,9 @@
 //!   sent and has no proof of receipt is nobody's to send again but the OMS's. A line never connects by itself.
 //! * **Order.** What was sent on a connection arrives in that order or not at all; reports are told in the order of
 //!   their numbers. A report that came twice is told once, if the protocol shows that it is the same.
-//! * **Ids.** A request's `client_order_id` is the OMS's, unique for ever; a line that maps it to a text gives it back
-//!   in the reports.
+//! * **Ids.** A request's `client_order_id` is unique for ever within its OMS. Another OMS may use the same ids: a venue
+//!   tells them apart by [`Resume::oms`], or by the login that each OMS has there. A line that maps an id to a text gives
+//!   the id back in the reports.
 
 pub mod conformance;
 
@@ -71,6 +72,9 @@ pub const TOO_LATE: u16 = 8;
 pub struct Resume {
     /// Whose numbers these are: a mark of the OMS's journal and of this line in it. With another one, both begin anew.
     pub journal: u64,
+    /// The identity of the OMS, which all its lines share and no other OMS has: the id of its journal. Zero if the OMS has
+    /// none; then the venue cannot tell its order ids from those of another OMS.
+    pub oms: u64,
     /// Which life of the requests lane: with another one its request numbers begin anew.
     pub incarnation: u64,
     /// The number of the next request that nobody has given to a line yet: whatever the venue has is below it.

@@ -275,8 +275,9 @@ impl LineAgent {
         self.pending = None;
         let next_report = self.flow.journaled();
         self.next_report = next_report;
-        let (journal, incarnation) = (owner.journal, owner.incarnation);
-        self.line.connect(&Resume { journal, incarnation, next_request: self.requests.sequence(), next_report });
+        let (journal, incarnation, next_request) = (owner.journal, owner.incarnation, self.requests.sequence());
+        let oms = LaneKind::Line(self.id).unmark(journal);
+        self.line.connect(&Resume { journal, oms, incarnation, next_request, next_report });
         self.state = State::Connecting;
         Ok(1)
     }

@@ -314,7 +314,7 @@ fn meet(
     (says_requests, keeps_reports): (bool, bool),
     around: &mut Around<'_>,
 ) -> (Option<u64>, Option<u64>, Session) {
-    let Resume { journal, incarnation, next_request, next_report } = *resume;
+    let Resume { journal, incarnation, next_request, next_report, .. } = *resume;
     let of_requests = known.as_ref().filter(|known| says_requests && known.incarnation == incarnation);
     let has = of_requests.map(|known| known.next_request);
     let has_reports =

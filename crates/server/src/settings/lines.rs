@@ -5,13 +5,15 @@ use tickpath_oms::lines::MOST_LINES;
 use tickpath_oms::{LineConfig, LineId, OpenLine};
 use tickpath_settings::Section;
 use tickpath_venue::Line;
-use tickpath_venue_tcp::{Address, TcpLine};
+use tickpath_venue_tcp::{Address, Password, TcpLine};
 
 /// A line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LineSettings {
     /// Where it goes.
     pub url: Address,
+    /// The password of the exchange's lines, which each connect proves; none if the exchange asks for none.
+    pub password: Option<Password>,
     /// Requests in any second, at most; zero for as many as come.
     pub rate_per_second: u32,
     /// Requests without proof of receipt, at most.
@@ -26,7 +28,11 @@ pub(super) fn take(venue: &mut Section<'_>) -> Vec<LineSettings> {
         let rate_per_second = line.number("rate_per_second", 0..=1_000_000).unwrap_or(0);
         let window = line.number("window", 1..=1_000_000).unwrap_or(1_000);
         let lost_after_ms = line.number("lost_after_ms", 100..=86_400_000).unwrap_or(10_000);
-        line.need_parsed("url").map(|url| LineSettings { url, rate_per_second, window, lost_after_ms })
+        let password = line.path("password_file").and_then(|file| {
+            let read = Password::read(&file);
+            read.map_err(|reason| line.mistake("password_file", reason)).ok()
+        });
+        line.need_parsed("url").map(|url| LineSettings { url, password, rate_per_second, window, lost_after_ms })
     });
     if lines.len() > MOST_LINES {
         venue.mistake("lines", format!("a venue has at most {MOST_LINES} lines, these are {}", lines.len()));
@@ -41,9 +47,13 @@ pub(super) fn configs<'a>(
     lines: &'a [LineSettings],
 ) -> impl Iterator<Item = LineConfig> + 'a {
     lines.iter().zip(0..).map(move |(settings, line)| {
-        let (address, name) = (settings.url.clone(), format!("{oms} {line}"));
+        let (address, password, name) = (settings.url.clone(), settings.password.clone(), format!("{oms} {line}"));
         let open = OpenLine::new(move || {
             let line = TcpLine::new(address.clone(), &name).map_err(|e| e.to_string())?;
+            let line = match password.clone() {
+                Some(password) => line.with_password(password),
+                None => line,
+            };
             Ok(Box::new(line) as Box<dyn Line>)
         });
         let LineSettings { rate_per_second, window, lost_after_ms, .. } = *settings;

@@ -41,10 +41,14 @@ fn lost(port: u16) -> String {
 fn what_is_no_exchange_is_told() {
     let mut refused = Vec::new();
     write_with_text(&mut refused, REFUSED, 0, 0, &[], b"not today");
+    let mut drawn = Vec::new();
+    write_with_text(&mut drawn, REFUSED, 0, 0, &[], "not\u{1b}[2J\n\u{202e}today".as_bytes());
     for (bytes, words) in [
         (b"HTTP/1.1 400 Bad Request\r\n\r\n and so on".to_vec(), "is none of ours"),
         (vec![0xff; 4096], "is none of ours"),
         (refused, "the exchange refuses: not today"),
+        // What it says changes no terminal, and no line of a log.
+        (drawn, r"the exchange refuses: not\u{1b}[2J\n\u{202e}today"),
     ] {
         let lost = answered_by(bytes);
         assert!(lost.contains("tcp://127.0.0.1:") && lost.contains(words), "{lost}");

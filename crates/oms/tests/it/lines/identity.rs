@@ -1,0 +1,14 @@
+//! What an OMS calls itself on its lines.
+
+use super::{Wire, joined};
+
+#[test]
+fn all_lines_of_an_oms_name_it_alike() {
+    let ([one, other], _scene, oms, _client) = joined::<2>(|_| {});
+    let resume = |wire: &Wire| wire.hands(|hands| hands.resume).expect("the line has connected");
+    let (one, other) = (resume(&one), resume(&other));
+    assert_ne!(one.journal, other.journal, "each line has numbers of its own");
+    assert_eq!(one.oms, other.oms, "an exchange keeps order ids apart by this");
+    assert!(one.oms != 0 && one.oms != one.journal, "it is that of the journal, and not of a line");
+    drop(oms);
+}

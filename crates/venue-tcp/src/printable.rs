@@ -1,0 +1,34 @@
+//! Text of a peer as a log may show it.
+
+use std::fmt::{self, Display, Write};
+
+/// Shows a text without what would change a terminal or a log line: control characters, line ends, escape sequences and
+/// marks of writing direction stand there as their codes.
+///
+/// ```
+/// use tickpath_venue_tcp::Printable;
+///
+/// assert_eq!(Printable("desk 1\n\u{1b}[31m\u{202e}").to_string(), r"desk 1\n\u{1b}[31m\u{202e}");
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Printable<'a>(pub &'a str);
+
+impl Display for Printable<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for c in self.0.chars() {
+            match c {
+                '\'' | '"' | '\\' => f.write_char(c)?,
+                c => write!(f, "{}", c.escape_debug())?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// At most so many bytes of a peer's text, cut between two characters; what is not UTF-8 is replaced.
+pub fn bounded(text: &[u8], most: usize) -> String {
+    let mut lossy = String::from_utf8_lossy(&text[..text.len().min(most)]).into_owned();
+    let end = lossy.floor_char_boundary(most);
+    lossy.truncate(end);
+    lossy
+}
