@@ -19,13 +19,13 @@ use tickpath_market::{
     ReplaceConditional, ReplaceOrder, Request, Trigger, VenueId,
 };
 use tickpath_risk::{Facts, Refusal, check};
+use tickpath_slots::{Load, Save, SnapshotError};
 
 use crate::control::Fired;
 use crate::core::{At, Core};
 use crate::order::{ASTRAY, Arming, NONE, Order};
 use crate::reports::is_never_heard;
 use crate::requests::{answer, denied, facts, may_wait, undefined};
-use crate::snapshot::{Load, Save, SnapshotError};
 use crate::state::{Event, Phase, step};
 use crate::{Denial, Envelope, Outputs};
 

@@ -4,18 +4,16 @@ use std::collections::BTreeMap;
 
 use tickpath_market::{AccountId, ClientOrderId, OrderId, Request, Side, SymbolId, VenueId};
 use tickpath_risk::{MOST_VALUE, times};
+use tickpath_slots::{BitSet, Index, Pages, tag};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::desk::Desk;
 use crate::digest::Tally;
 use crate::foreign::{Foreign, Foreigners};
-use crate::index::{Index, tag};
-use crate::live::Live;
 use crate::names::Names;
 use crate::open::{LINKS, OpenOrders};
 use crate::order::{Arming, Ask, DeniedId, Fill, GAPPED, NONE, Order};
 use crate::own::OwnOrders;
-use crate::page::Pages;
 use crate::position::Positions;
 use crate::reject::Again;
 use crate::route::Routes;
@@ -120,7 +118,7 @@ pub struct Core {
     pub(crate) by_id: Index,
     pub(crate) by_client: Index,
     pub(crate) by_exec: Index,
-    pub(crate) live: Live,
+    pub(crate) live: BitSet,
     pub(crate) open: OpenOrders,
     pub(crate) desk: Desk,
     pub(crate) routes: Routes,
@@ -185,7 +183,7 @@ impl Core {
             by_id: Index::with_expected(expected),
             by_client: Index::with_expected(expected),
             by_exec: Index::with_expected(expected),
-            live: Live::with_expected(expected),
+            live: BitSet::with_expected(expected),
             open: OpenOrders::with_expected(expected),
             desk: Desk::default(),
             routes: Routes::default(),

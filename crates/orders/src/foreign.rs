@@ -7,10 +7,10 @@
 use std::collections::BTreeMap;
 
 use tickpath_market::ExecutionReport;
+use tickpath_slots::{Load, Save, SnapshotError};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::ReportRecord;
-use crate::snapshot::{Load, Save, SnapshotError};
 
 /// Reports that are kept at once; what comes above it is counted as a stranger, and not kept.
 const MOST: usize = 1 << 16;

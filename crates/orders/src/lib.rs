@@ -39,17 +39,14 @@
 //! | `own.rs`        | the prices of own orders, not to meet them                         |
 //! | `order.rs`      | what is kept of an order                                           |
 //! | `output.rs`     | what the core says                                                 |
-//! | `index.rs`      | linear hashing, from ids to slots                                  |
-//! | `live.rs`       | which orders are open                                              |
 //! | `open.rs`       | the open orders of a session, an account and a symbol              |
 //! | `listing.rs`    | the open orders as a list, in pages                                |
-//! | `page.rs`       | memory in pages                                                    |
 //! | `spare.rs`      | pages for the next orders, built on another thread                 |
 //! | `digest.rs`     | the fold over every output                                         |
 //! | `saved.rs`      | a core as bytes, and from bytes                                    |
-//! | `snapshot.rs`   | how those bytes are laid out                                       |
 //!
-//! What can be traded, by whom and how much of it, and the table of checks are [`tickpath_risk`]'s.
+//! What can be traded, by whom and how much of it, and the table of checks are [`tickpath_risk`]'s. The containers of
+//! orders, fills and ids, and the byte form of a snapshot, are in [`tickpath_slots`].
 //!
 //! # Convergence
 //!
@@ -74,16 +71,13 @@ mod desk;
 mod digest;
 mod enter;
 mod foreign;
-mod index;
 mod listing;
-mod live;
 mod names;
 mod open;
 mod operate;
 mod order;
 mod output;
 mod own;
-mod page;
 mod position;
 mod rare;
 mod recent;
@@ -93,7 +87,6 @@ mod reports;
 mod requests;
 mod route;
 mod saved;
-mod snapshot;
 mod spare;
 mod state;
 mod unanswered;
@@ -110,7 +103,6 @@ pub use self::control::{
 };
 pub use self::core::{At, CORE_VERSION, Config, Core, Counts};
 pub use self::foreign::Foreign;
-pub use self::index::{Index, tag};
 pub use self::listing::OpenPage;
 pub use self::order::OrderView;
 pub use self::output::{Output, Outputs};
@@ -121,7 +113,6 @@ pub use self::record::{
     Start, StatusRecord, Stop,
 };
 pub use self::reject::{GIVE_UP, OTHER_LINE, RETRY, RejectRule};
-pub use self::snapshot::SnapshotError;
 pub use self::spare::Page;
 pub use self::unanswered::Unanswered;
 pub use self::words::WordError;
@@ -129,3 +120,4 @@ pub use tickpath_risk::{
     ALL_ACCOUNTS, AccountLimits, Denial, Ended, FirmLimits, Grant, Hours, Instrument, MAY_CANCEL, MAY_MASS_CANCEL,
     MAY_NEW, MAY_REPLACE, MAY_STATUS, Measure, SessionRules, SymbolLimits, VenueRules, checks_table,
 };
+pub use tickpath_slots::{Index, SnapshotError, tag};

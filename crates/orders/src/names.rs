@@ -6,9 +6,8 @@
 use std::collections::BTreeMap;
 
 use tickpath_market::ClientOrderId;
+use tickpath_slots::{Load, Save, SnapshotError};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
-
-use crate::snapshot::{Load, Save, SnapshotError};
 
 /// The names of orders that go by another one than our id.
 #[derive(Debug, Default)]

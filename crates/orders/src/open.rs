@@ -17,10 +17,9 @@
 use std::hint::black_box;
 
 use tickpath_market::{AccountId, SymbolId};
+use tickpath_slots::{Index, Pages, tag};
 
-use crate::index::{Index, tag};
 use crate::order::{NONE, Order};
-use crate::page::Pages;
 
 /// Links in one page: as many as there are orders in one.
 pub(crate) const LINKS: usize = 4096;
@@ -240,12 +239,12 @@ impl OpenOrders {
 
     /// Forgets all orders and groups; the memory stays.
     pub(crate) fn empty(&mut self) {
-        self.links.empty();
+        self.links.clear();
         self.groups.clear();
         self.pairs.clear();
         self.sessions.clear();
-        self.by_position.empty();
-        self.by_account.empty();
+        self.by_position.clear();
+        self.by_account.clear();
     }
 
     /// Holds a page of links ready.

@@ -5,11 +5,10 @@
 use std::collections::HashMap;
 
 use tickpath_market::{AccountId, Side, SymbolId};
+use tickpath_slots::{Index, Load, Save, SnapshotError, tag};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::SymbolLimits;
-use crate::index::{Index, tag};
-use crate::snapshot::{Load, Save, SnapshotError};
 
 /// A position and what may still change it, each in units of 10⁻⁸ of the instrument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use tickpath_market::{NewOrder, VenueId};
+use tickpath_slots::{Load, Save, SnapshotError};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::order::Order;
 use crate::route::VENUES;
-use crate::snapshot::{Load, Save, SnapshotError};
 
 /// [`RejectRule::action`]: the order is over, as it is after any code that has no rule.
 pub const GIVE_UP: u8 = 0;

@@ -1,10 +1,10 @@
 //! Venues: how each behaves, whether it can be reached, and what waits here for it.
 
 use tickpath_market::{Request, VenueId};
+use tickpath_slots::{Load, Save, SnapshotError};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::VenueRules;
-use crate::snapshot::{Load, Save, SnapshotError};
 use crate::waiting::{Queue, Waiting};
 
 /// Venue numbers are below this: they are places in a table.

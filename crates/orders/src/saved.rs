@@ -4,6 +4,7 @@
 //! the beginning of one of this.
 
 use tickpath_risk::{ACCOUNT_BYTES, INSTRUMENT_BYTES, SESSION_BYTES, says_more};
+use tickpath_slots::{Load, Save, SnapshotError};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::core::{CORE_VERSION, Config, Core, Counts, Rate};
@@ -12,7 +13,6 @@ use crate::digest::Tally;
 use crate::names::Names;
 use crate::recent::RecentOrder;
 use crate::reject::Again;
-use crate::snapshot::{Load, Save, SnapshotError};
 use crate::{AccountLimits, Digest, FirmLimits, Instrument, SessionRules};
 
 /// Numbers of the core that are no lists.

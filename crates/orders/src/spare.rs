@@ -1,10 +1,10 @@
 //! Memory for the next orders, which another thread than the core's can build.
 
+use tickpath_slots::{IndexPage, blank};
+
 use crate::core::{Core, ORDERS};
-use crate::index::{BUCKETS, Bucket};
 use crate::open::{LINKS, Link};
 use crate::order::{Fill, Order};
-use crate::page::blank;
 
 /// What the indexes together need while [`ORDERS`] orders come in, each with a fill.
 const BUCKET_PAGES: usize = 6;
@@ -14,7 +14,7 @@ pub struct Page {
     orders: Box<[Order]>,
     links: Box<[Link]>,
     fills: Box<[Fill]>,
-    buckets: Vec<Box<[Bucket]>>,
+    buckets: Vec<IndexPage>,
 }
 
 impl Page {
@@ -24,7 +24,7 @@ impl Page {
             orders: blank(Order::EMPTY, ORDERS),
             links: blank(Link::EMPTY, LINKS),
             fills: blank(Fill::EMPTY, ORDERS),
-            buckets: (0..BUCKET_PAGES).map(|_| blank(Bucket::EMPTY, BUCKETS)).collect(),
+            buckets: (0..BUCKET_PAGES).map(|_| IndexPage::new()).collect(),
         }
     }
 }

@@ -45,14 +45,14 @@ impl Core {
 
     /// Forgets all orders and what they hold, and keeps the memory. Of a core that rehearses: they were nobody's.
     pub fn forget_orders(&mut self) {
-        self.orders.empty();
-        self.asks.empty();
-        self.fills.empty();
-        self.denied.empty();
+        self.orders.clear();
+        self.asks.clear();
+        self.fills.clear();
+        self.denied.clear();
         for index in [&mut self.by_id, &mut self.by_client, &mut self.by_exec] {
-            index.empty();
+            index.clear();
         }
-        self.live.empty();
+        self.live.clear();
         self.open.empty();
         for account in self.positions.forget() {
             self.desk.change_open(account, |open| *open = Open::default());

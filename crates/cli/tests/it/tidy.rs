@@ -24,7 +24,7 @@ const ROWS: &[(&str, &[&str])] = &[
     ("counts", &["meter"]),
     ("cores", &["bus-api", "orders", "session", "venue", "report", "fix"]),
     ("foundation", &["log", "risk"]),
-    ("primitives", &["clock", "market", "settings", "result", "tls"]),
+    ("primitives", &["clock", "market", "settings", "slots", "result", "tls"]),
 ];
 
 const ADAPTERS: &[&str] = &["bus-log", "bus-redis", "bus-nats", "bus-amqp", "bus-kafka"];

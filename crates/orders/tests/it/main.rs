@@ -14,7 +14,6 @@ mod fills;
 mod honest;
 mod hostile;
 mod identity;
-mod index;
 mod limits;
 mod model;
 mod naive;

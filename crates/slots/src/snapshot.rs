@@ -1,40 +1,40 @@
-//! How a core is laid out as bytes.
+//! The byte form of a snapshot: numbers and lists, one behind the other.
 //!
 //! ```text
-//!   layout version 4 · core version 4      each in so many bytes
-//!   state     keys, epoch, boot, counts, digest: one struct each
-//!   lists     bytes of an item 4 · zero 4 · items 8 · the items    of each list, in the order of `Core::save`
+//!   layout version 4 · rules version 4                             the digits are lengths in bytes
+//!   numbers   one struct each                                      in the order in which the program saves them
+//!   lists     bytes of an item 4 · zero 4 · items 8 · the items    in the same order
 //! ```
-//! Items are the structs that the core works with, so a snapshot is read at the speed of memory. Each list says how long
-//! its items are. Structs grow at their end, and zero says nothing: an item of an older layout is read with zeros behind it,
-//! and lists that it did not have are empty.
-//! Whoever stores a snapshot sums it up: this module only refuses what no core has written.
+//! Items are the structs that the program works with, so a snapshot is read at the speed of memory. Each list has the
+//! length of its items in front of them. Structs grow at their end, and a zero there means that nothing was set: an item of
+//! the older layout is read with zeros behind it, and the program leaves the lists empty that the older layout did not have.
+//! A snapshot has no checksum of its own, because its store has one: [`Load`] refuses only bytes that no [`Save`] wrote.
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, TryFromBytes};
 
-/// The version of how a core is laid out here.
+/// The layout that [`Save`] writes.
 const LAYOUT: u32 = 2;
-/// The layout of core version 3, which is read, too.
+/// The layout before it, which [`Load`] reads as well.
 const OLDER: u32 = 1;
 
-/// Items that are read at once.
+/// Items of a list that are read at once.
 const CHUNK: usize = 4096;
 
-/// Why bytes are no snapshot of a core.
+/// Why bytes are not a snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SnapshotError {
-    /// It ends early.
+    /// The bytes end early.
     #[error("the snapshot ends early; start without it, from the journal")]
     Short,
-    /// Another version has written it, and this one has no code for it.
+    /// Another version wrote the snapshot, in a layout that this version has no code for.
     #[error(
         "the snapshot is laid out as version {found}, this is version {LAYOUT}; start without it, or with the build that wrote it"
     )]
     Layout {
-        /// The version of its layout.
+        /// The version of the snapshot's layout.
         found: u32,
     },
-    /// A list or a struct in it is none.
+    /// A list or a struct of the snapshot is not valid.
     #[error("the snapshot is damaged; start without it, from the journal")]
     Damaged,
 }
@@ -47,54 +47,57 @@ struct ListHead {
     items: u64,
 }
 
-/// Takes the bytes of a snapshot.
-pub(crate) struct Save<'a>(&'a mut dyn FnMut(&[u8]));
+/// A writer of a snapshot, which hands out the bytes in pieces.
+pub struct Save<'a>(&'a mut dyn FnMut(&[u8]));
 
-/// Gives them again.
-pub(crate) struct Load<'a> {
+/// A reader of a snapshot: everything is loaded in the order in which it was saved.
+pub struct Load<'a> {
     fill: &'a mut dyn FnMut(&mut [u8]) -> bool,
     layout: u32,
 }
 
-/// How a list that follows is laid out.
+/// The head of a list: the number of its items and the length of each.
 pub(crate) struct List {
     pub(crate) items: u64,
     item_bytes: usize,
 }
 
 impl<'a> Save<'a> {
-    /// Begins with the versions: of the layout, and of the rules that made the state.
-    pub(crate) fn begin(emit: &'a mut dyn FnMut(&[u8]), core_version: u32) -> Self {
+    /// Begins a snapshot with two versions: that of the layout, and that of the rules that made the state.
+    pub fn begin(emit: &'a mut dyn FnMut(&[u8]), rules_version: u32) -> Self {
         let mut save = Self(emit);
-        save.item(&[LAYOUT, core_version]);
+        save.item(&[LAYOUT, rules_version]);
         save
     }
 
-    pub(crate) fn item<T: IntoBytes + Immutable>(&mut self, item: &T) {
+    /// Appends a number or a struct.
+    pub fn item<T: IntoBytes + Immutable>(&mut self, item: &T) {
         (self.0)(item.as_bytes());
     }
 
-    /// How many there are; they follow, one by one or in pieces.
+    /// Appends the head of a list; its items follow, in one or more pieces.
     pub(crate) fn head<T>(&mut self, items: usize) {
         self.item(&ListHead { item_bytes: size_of::<T>() as u32, reserved: 0, items: items as u64 });
     }
 
+    /// Appends items of the list whose head was appended last.
     pub(crate) fn items<T: IntoBytes + Immutable>(&mut self, items: &[T]) {
         (self.0)(items.as_bytes());
     }
 
-    pub(crate) fn list<T: IntoBytes + Immutable>(&mut self, items: &[T]) {
+    /// Appends a list.
+    pub fn list<T: IntoBytes + Immutable>(&mut self, items: &[T]) {
         self.head::<T>(items.len());
         self.items(items);
     }
 }
 
 impl<'a> Load<'a> {
-    /// Reads the versions, which say how what follows is laid out.
-    pub(crate) fn begin(fill: &'a mut dyn FnMut(&mut [u8]) -> bool) -> Result<Self, SnapshotError> {
+    /// Begins to read a snapshot: `fill` fills a piece, or returns false if there are not enough bytes.
+    pub fn begin(fill: &'a mut dyn FnMut(&mut [u8]) -> bool) -> Result<Self, SnapshotError> {
         let mut load = Self { fill, layout: LAYOUT };
-        // The core's own version says which rules made this state, and nothing about how it is laid out.
-        let [found, _core_version]: [u32; 2] = load.item()?;
+        // The version of the rules has no influence on the layout.
+        let [found, _rules_version]: [u32; 2] = load.item()?;
         if found != LAYOUT && found != OLDER {
             return Err(SnapshotError::Layout { found });
         }
@@ -102,18 +105,19 @@ impl<'a> Load<'a> {
         Ok(load)
     }
 
-    /// Whether core version 3 has written it.
-    pub(crate) fn is_older(&self) -> bool {
+    /// Returns whether the snapshot has the older layout, whose items may be shorter and which has fewer lists.
+    pub fn is_older(&self) -> bool {
         self.layout == OLDER
     }
 
-    pub(crate) fn item<T: TryFromBytes + IntoBytes + KnownLayout + Immutable>(&mut self) -> Result<T, SnapshotError> {
+    /// Reads a number or a struct.
+    pub fn item<T: TryFromBytes + IntoBytes + KnownLayout + Immutable>(&mut self) -> Result<T, SnapshotError> {
         let mut bytes = vec![0; size_of::<T>()];
         self.bytes(&mut bytes)?;
         T::try_read_from_bytes(&bytes).map_err(|_| SnapshotError::Damaged)
     }
 
-    /// How many items of a list follow.
+    /// Reads the head of a list.
     pub(crate) fn head<T>(&mut self) -> Result<List, SnapshotError> {
         let head: ListHead = self.item()?;
         let item_bytes = head.item_bytes as usize;
@@ -124,7 +128,7 @@ impl<'a> Load<'a> {
         }
     }
 
-    /// So many items, in pieces that fit a cache: a number that is wrong ends with the bytes, and not with the memory.
+    /// Reads the items of a list, in pieces of `at_once`: a count that is wrong runs out of bytes, not of memory.
     pub(crate) fn items<T>(
         &mut self,
         List { items, item_bytes }: List,
@@ -155,7 +159,8 @@ impl<'a> Load<'a> {
         Ok(())
     }
 
-    pub(crate) fn list<T>(&mut self) -> Result<Vec<T>, SnapshotError>
+    /// Reads a list.
+    pub fn list<T>(&mut self) -> Result<Vec<T>, SnapshotError>
     where
         T: TryFromBytes + KnownLayout + Immutable + Copy,
     {

@@ -1,4 +1,4 @@
-//! Memory in pages of fixed size: growth costs the same at the first order and at the five millionth.
+//! Memory in pages of fixed size: growth costs the same at the first item and at the five millionth.
 
 use std::hint::black_box;
 
@@ -9,8 +9,21 @@ use crate::snapshot::{Load, Save, SnapshotError};
 /// Pages held ready; more than that is given back to the allocator.
 const SPARE: usize = 3;
 
-/// A list in pages of `N`. Its items have slots that never move.
-pub(crate) struct Pages<T, const N: usize> {
+/// A list in pages of `N` items. An item keeps its slot and its address while the list grows.
+///
+/// ```
+/// use tickpath_slots::{Pages, blank};
+///
+/// let mut prices: Pages<i64, 4096> = Pages::new(0, 10_000);
+/// // Another thread can build the page: the list then grows without a pause.
+/// prices.give_page(blank(0, 4096));
+/// assert!(!prices.wants_page());
+/// assert_eq!(prices.push(100), 0);
+/// *prices.get_mut(0) += 1;
+/// assert_eq!(prices.get(0), &101);
+/// assert!(prices.wants_page());
+/// ```
+pub struct Pages<T, const N: usize> {
     pages: Vec<Box<[T]>>,
     spare: Vec<Box<[T]>>,
     len: u32,
@@ -18,13 +31,15 @@ pub(crate) struct Pages<T, const N: usize> {
 }
 
 impl<T: Copy, const N: usize> Pages<T, N> {
-    /// A list without pages; the table of pages has room for the expected number of items.
-    pub(crate) fn new(empty: T, expected: usize) -> Self {
+    /// Makes a list without pages, whose table of pages has room for the expected number of items; `empty` fills the part
+    /// of a page that has no item so far.
+    pub fn new(empty: T, expected: usize) -> Self {
         Self { pages: Vec::with_capacity(expected / N + 1), spare: Vec::with_capacity(SPARE), len: 0, empty }
     }
 
-    /// Appends an item and tells its slot.
-    pub(crate) fn push(&mut self, item: T) -> u32 {
+    /// Appends an item and returns its slot.
+    #[inline]
+    pub fn push(&mut self, item: T) -> u32 {
         let slot = self.len;
         if slot as usize / N == self.pages.len() {
             let empty = self.empty;
@@ -35,15 +50,20 @@ impl<T: Copy, const N: usize> Pages<T, N> {
         slot
     }
 
-    pub(crate) fn get(&self, slot: u32) -> &T {
+    /// Returns the item in a slot, which must be below [`Self::len`].
+    #[inline]
+    pub fn get(&self, slot: u32) -> &T {
         &self.pages[slot as usize / N][slot as usize % N]
     }
 
-    pub(crate) fn get_mut(&mut self, slot: u32) -> &mut T {
+    /// Returns the item in a slot, to change it; the slot must be below [`Self::len`].
+    #[inline]
+    pub fn get_mut(&mut self, slot: u32) -> &mut T {
         &mut self.pages[slot as usize / N][slot as usize % N]
     }
 
-    pub(crate) fn save(&self, save: &mut Save<'_>)
+    /// Appends the list to a snapshot.
+    pub fn save(&self, save: &mut Save<'_>)
     where
         T: IntoBytes + Immutable,
     {
@@ -55,8 +75,8 @@ impl<T: Copy, const N: usize> Pages<T, N> {
         }
     }
 
-    /// Takes the place of what is here.
-    pub(crate) fn load(&mut self, load: &mut Load<'_>) -> Result<(), SnapshotError>
+    /// Replaces the list by the one that a snapshot has at this place.
+    pub fn load(&mut self, load: &mut Load<'_>) -> Result<(), SnapshotError>
     where
         T: TryFromBytes + KnownLayout + Immutable,
     {
@@ -74,17 +94,26 @@ impl<T: Copy, const N: usize> Pages<T, N> {
         Ok(())
     }
 
-    pub(crate) fn len(&self) -> u32 {
+    /// Returns the number of items, which is the slot of the next one.
+    #[inline]
+    pub fn len(&self) -> u32 {
         self.len
     }
 
-    /// Forgets all items; their pages stay.
-    pub(crate) fn empty(&mut self) {
+    /// Returns whether the list has no item.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Removes all items; their pages stay.
+    pub fn clear(&mut self) {
         self.len = 0;
     }
 
-    /// Looks at where the next item will lie, if its page is there.
-    pub(crate) fn look_ahead(&self) {
+    /// Reads the memory of the next item, if its page is there, so that its cache lines are near when the item is pushed.
+    #[inline]
+    pub fn look_ahead(&self) {
         /// An item of one and a half lines may lie in three.
         const LINES: usize = 3;
         let (page, place) = (self.len as usize / N, self.len as usize % N);
@@ -96,20 +125,22 @@ impl<T: Copy, const N: usize> Pages<T, N> {
         });
     }
 
-    /// Whether the next page would have to be built in place.
-    pub(crate) fn wants_page(&self) -> bool {
+    /// Returns whether the list holds no page ready, so that it would have to build the next one itself.
+    #[inline]
+    pub fn wants_page(&self) -> bool {
         self.spare.is_empty()
     }
 
-    /// Holds a page ready.
-    pub(crate) fn give_page(&mut self, page: Box<[T]>) {
+    /// Holds a page of `N` items ready, which [`blank`] has built.
+    pub fn give_page(&mut self, page: Box<[T]>) {
         if self.spare.len() < SPARE {
             self.spare.push(page);
         }
     }
 }
 
-/// An empty item has bits that are not zero, so building a page writes to all of it.
-pub(crate) fn blank<T: Copy>(empty: T, count: usize) -> Box<[T]> {
+/// Builds a page of empty items for [`Pages::give_page`]. Where the bits of an empty item are not all zero, building the
+/// page writes to all of its memory.
+pub fn blank<T: Copy>(empty: T, count: usize) -> Box<[T]> {
     vec![empty; count].into_boxed_slice()
 }

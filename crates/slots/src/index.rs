@@ -6,18 +6,18 @@
 //!   │ slot,tag │ slot,tag │  … seven entries …  │ next │ len  │
 //! ```
 //!
-//! A bucket's home is the low bits of the tag, so a split moves entries without a look at what they stand for.
+//! A bucket's home is the low bits of the tag, so a split moves entries without a look at the items in their slots.
 //! Buckets lie in pages that never move. At five entries a bucket an entry costs about 14 bytes.
 
 use std::hint::black_box;
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use crate::page::Pages;
+use crate::page::{Pages, blank};
 use crate::snapshot::{Load, Save, SnapshotError};
 
 /// Buckets in one page.
-pub(crate) const BUCKETS: usize = 512;
+const BUCKETS: usize = 512;
 /// Entries in one bucket.
 const ENTRIES: usize = 7;
 /// Mean entries a bucket; above it the next bucket is split.
@@ -28,7 +28,7 @@ const NONE: u32 = u32::MAX;
 /// An index from tags to slots. Tags may be equal: the caller tells whether a slot is the one meant.
 ///
 /// ```
-/// use tickpath_orders::{Index, tag};
+/// use tickpath_slots::{Index, tag};
 ///
 /// let names = ["ask", "bid"];
 /// let mut index = Index::new();
@@ -63,14 +63,15 @@ impl Index {
         Self::with_expected(0)
     }
 
-    /// An empty index whose table of pages has room for so many entries.
-    pub(crate) fn with_expected(entries: usize) -> Self {
+    /// An empty index whose table of pages has room for the expected number of entries.
+    pub fn with_expected(entries: usize) -> Self {
         let mut homes = Pages::new(Bucket::EMPTY, entries / LOAD as usize);
         homes.push(Bucket::EMPTY);
         Self { homes, spill: Pages::new(Bucket::EMPTY, 0), free: NONE, entries: 0 }
     }
 
     /// The slot under this tag that is the one meant.
+    #[inline]
     pub fn find(&self, tag: u32, mut meant: impl FnMut(u32) -> bool) -> Option<u32> {
         let mut bucket = self.homes.get(self.home(tag));
         loop {
@@ -87,6 +88,7 @@ impl Index {
     }
 
     /// Adds a slot under this tag, whether or not there are others.
+    #[inline]
     pub fn insert(&mut self, tag: u32, slot: u32) {
         self.entries += 1;
         if self.entries > LOAD * u64::from(self.homes.len()) {
@@ -95,40 +97,46 @@ impl Index {
         self.append(self.home(tag), Entry { slot, tag });
     }
 
-    /// Looks at the bucket of a tag.
-    pub(crate) fn look_at(&self, tag: u32) {
+    /// Reads the bucket of a tag, so that its cache line is near when the tag is looked up or inserted.
+    #[inline]
+    pub fn look_at(&self, tag: u32) {
         black_box(self.homes.get(self.home(tag)).len);
     }
 
-    /// Forgets all entries; the memory stays.
-    pub(crate) fn empty(&mut self) {
-        self.homes.empty();
+    /// Removes all entries; the memory stays.
+    pub fn clear(&mut self) {
+        self.homes.clear();
         self.homes.push(Bucket::EMPTY);
-        self.spill.empty();
+        self.spill.clear();
         (self.free, self.entries) = (NONE, 0);
     }
 
     /// How many entries there are.
+    #[inline]
     pub fn len(&self) -> u64 {
         self.entries
     }
 
     /// Whether there is no entry.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.entries == 0
     }
 
-    pub(crate) fn give_page(&mut self, page: Box<[Bucket]>) {
-        self.homes.give_page(page);
+    /// Holds a page ready, so that the index does not have to build the next one itself.
+    pub fn give_page(&mut self, page: IndexPage) {
+        self.homes.give_page(page.0);
     }
 
-    pub(crate) fn save(&self, save: &mut Save<'_>) {
+    /// Appends the index to a snapshot.
+    pub fn save(&self, save: &mut Save<'_>) {
         save.item(&[u64::from(self.free), self.entries]);
         self.homes.save(save);
         self.spill.save(save);
     }
 
-    pub(crate) fn load(&mut self, load: &mut Load<'_>) -> Result<(), SnapshotError> {
+    /// Replaces the index by the one that a snapshot has at this place.
+    pub fn load(&mut self, load: &mut Load<'_>) -> Result<(), SnapshotError> {
         let [free, entries]: [u64; 2] = load.item()?;
         self.free = u32::try_from(free).map_err(|_| SnapshotError::Damaged)?;
         self.entries = entries;
@@ -136,6 +144,7 @@ impl Index {
         self.spill.load(load)
     }
 
+    #[inline]
     fn home(&self, tag: u32) -> u32 {
         let count = self.homes.len();
         let mask = count.next_power_of_two() - 1;
@@ -164,6 +173,7 @@ impl Index {
     }
 
     /// Only a home and the first bucket behind it have room, so a long chain costs an insert nothing.
+    #[inline]
     fn append(&mut self, home: u32, entry: Entry) {
         let bucket = self.homes.get_mut(home);
         if bucket.push(entry) {
@@ -201,6 +211,22 @@ impl Default for Index {
     }
 }
 
+/// A page of empty buckets for [`Index::give_page`], to be built on another thread than the index's.
+pub struct IndexPage(Box<[Bucket]>);
+
+impl IndexPage {
+    /// Builds a page, and writes to all of its memory.
+    pub fn new() -> Self {
+        Self(blank(Bucket::EMPTY, BUCKETS))
+    }
+}
+
+impl Default for IndexPage {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 #[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 struct Entry {
@@ -211,7 +237,7 @@ struct Entry {
 /// One cache line of an index.
 #[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C, align(64))]
-pub(crate) struct Bucket {
+struct Bucket {
     entries: [Entry; ENTRIES],
     next: u32,
     len: u32,
@@ -220,13 +246,15 @@ pub(crate) struct Bucket {
 const _: () = assert!(size_of::<Bucket>() == 64);
 
 impl Bucket {
-    pub(crate) const EMPTY: Self = Self { entries: [Entry { slot: NONE, tag: NONE }; ENTRIES], next: NONE, len: 0 };
+    const EMPTY: Self = Self { entries: [Entry { slot: NONE, tag: NONE }; ENTRIES], next: NONE, len: 0 };
 
+    #[inline]
     fn used(&self) -> &[Entry] {
         &self.entries[..self.len as usize]
     }
 
     /// Adds an entry; false if there is no room.
+    #[inline]
     fn push(&mut self, entry: Entry) -> bool {
         let Some(place) = self.entries.get_mut(self.len as usize) else { return false };
         *place = entry;
@@ -235,6 +263,7 @@ impl Bucket {
     }
 }
 
+#[inline]
 fn mix(a: u64, b: u64) -> u64 {
     let product = u128::from(a) * u128::from(b);
     (product as u64) ^ ((product >> 64) as u64)

@@ -1,0 +1,3 @@
+//! The containers of slots, seen from outside.
+
+mod index;
