@@ -1,12 +1,12 @@
 //! Records of a venue's journal by names and values, for people.
 
 use tickpath_market::{Price, Quantity, Request};
-use zerocopy::FromBytes;
+use zerocopy::{FromBytes, IntoBytes};
 
 use crate::faults::Chances;
 use crate::journal::{
-    BUST, Bust, CORRECT, Correct, END_OF_DAY, FAULTS, FOUNDED, Founded, LISTED, Lane, MARKET, MOVED, Moved, REPORTS,
-    REQUESTS, TRIMMED, WAY,
+    BUST, Bust, CORRECT, Correct, END_OF_DAY, FAULTS, FOUNDED, Founded, LISTED, Lane, MARKET, MOVED, Moved, NAMED,
+    Named, REPORTS, REQUESTS, TRIMMED, WAY,
 };
 
 /// A record of a venue's journal.
@@ -60,6 +60,10 @@ impl<'a> JournalRecord<'a> {
             LISTED => ("listed", vec![number("symbols", u32::read_from_bytes(payload).ok()?)]),
             FAULTS => ("faults", Chances::read_from_bytes(payload).ok()?.fields().map(|(n, v)| number(n, v)).to_vec()),
             WAY => ("way", vec![number("way", u32::read_from_bytes(payload).ok()?)]),
+            NAMED => {
+                let Named { lane, oms } = Named::read_from_bytes(payload).ok()?;
+                ("named_line", [self::lane(lane.as_bytes())?, vec![number("oms", oms)]].concat())
+            }
             TRIMMED => ("trimmed", vec![number("report", u64::read_from_bytes(payload).ok()?)]),
             kind => {
                 let (sequence, message) = u64::read_from_prefix(payload).ok()?;
