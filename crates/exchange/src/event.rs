@@ -88,6 +88,13 @@ pub enum Event {
     },
     /// From here on these things go wrong on purpose.
     Faults(Faults),
+    /// The day has ended here.
+    DayEnded {
+        /// Day orders that expired.
+        expired: usize,
+        /// Orders that rest in the books.
+        rest: usize,
+    },
     /// The file was read again, and has mistakes.
     NotTaken(String),
     /// The venue has stopped.
@@ -133,6 +140,13 @@ impl fmt::Display for Event {
                 "so far {refused} messages of the OMS were no requests, and {missed} were gone before they were read"
             ),
             Self::Faults(faults) => write!(f, "{faults}"),
+            Self::DayEnded { expired, rest } => {
+                let expired_orders = match expired {
+                    1 => "1 order has expired".to_owned(),
+                    count => format!("{count} orders have expired"),
+                };
+                write!(f, "the day has ended: {expired_orders}, {}", orders(*rest))
+            }
             Self::NotTaken(mistakes) => write!(f, "the file was not taken: {mistakes}"),
             Self::Stopped { rest: None } => f.write_str("stopped"),
             Self::Stopped { rest: Some(rest) } => write!(f, "stopped; {}", orders(*rest)),

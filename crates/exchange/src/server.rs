@@ -44,6 +44,8 @@ pub struct Orders {
     pub stop: Arc<AtomicBool>,
     /// To read its file again, and take up the faults in it.
     pub reload: Arc<AtomicBool>,
+    /// To end its day, as [`Venue::end_of_day`](crate::Venue::end_of_day) does.
+    pub end_day: Arc<AtomicBool>,
 }
 
 /// Runs a venue on this thread until it is told to stop.
@@ -336,7 +338,21 @@ impl<C: Clock> Server<'_, C> {
         if let (Some(feed), Some(topic)) = (&mut self.feed, &self.settings.publish) {
             feed.turn().map_err(|reason| ServerError::Publish { topic: topic.clone(), reason })?;
         }
-        self.reload()
+        self.reload()?;
+        self.end_day()
+    }
+
+    /// Ends the day if it was told to. A venue that has met no line yet has no order to end, and does so once it has one.
+    fn end_day(&mut self) -> Result<(), ServerError> {
+        let Some(line) = &mut self.line else { return Ok(()) };
+        if !self.orders.end_day.swap(false, Ordering::AcqRel) {
+            return Ok(());
+        }
+        let before = line.venue().working();
+        line.end_of_day()?;
+        let rest = line.venue().working();
+        (self.tell)(Event::DayEnded { expired: before.saturating_sub(rest), rest });
+        Ok(())
     }
 
     /// Takes up the faults of the file as it is now, if it was told to read it again.

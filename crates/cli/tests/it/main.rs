@@ -8,6 +8,7 @@ mod check;
 mod chromium;
 mod conditional;
 mod copies;
+mod day_end;
 mod desk;
 mod doubled;
 mod exchange;

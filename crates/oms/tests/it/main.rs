@@ -15,6 +15,7 @@ mod meter;
 mod path;
 mod recover;
 mod refuse;
+mod silent;
 mod told;
 mod warm;
 mod word;

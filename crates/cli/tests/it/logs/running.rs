@@ -20,7 +20,13 @@ impl Running {
     /// Calls the binary with the words of a line, which are separated by single spaces.
     pub fn start(line: &str) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tickpath"));
-        command.args(line.split(' ')).env("NO_COLOR", "1");
+        command.args(line.split(' '));
+        Self::of(command)
+    }
+
+    /// Runs a command that runs the binary.
+    pub fn of(mut command: Command) -> Self {
+        command.env("NO_COLOR", "1");
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("the binary starts");
         let err = Arc::new(Mutex::new(String::new()));
@@ -39,6 +45,18 @@ impl Running {
     /// Its process id.
     pub fn id(&self) -> u32 {
         self.child.id()
+    }
+
+    /// Whether it has ended.
+    pub fn has_ended(&mut self) -> bool {
+        self.child.try_wait().expect("the child is ours").is_some()
+    }
+
+    /// Kills the process group that it leads.
+    pub fn kill_group(mut self) {
+        let group = format!("-{}", self.child.id());
+        let _ = Command::new("kill").args(["-KILL", "--", &group]).status();
+        let _ = self.child.wait();
     }
 
     /// What it has said on standard error so far.

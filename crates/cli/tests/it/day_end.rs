@@ -1,0 +1,294 @@
+//! The end of a day under a real OMS that is killed at each of its file operations, and on a disk that is nearly full.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use crate::desk::Desk;
+use crate::logs::{Running, until};
+
+/// System calls on files, as strace names them: the process is killed in front of one of these.
+const FILE_OPERATIONS: &str = "openat,rename,renameat,renameat2,unlink,unlinkat,mkdir,mkdirat,rmdir,ftruncate,fallocate,fsync,\
+                               fdatasync,msync,pwrite64,write,statx,newfstatat,fstat,linkat,symlinkat";
+
+/// More operations than a day's end, or a snapshot, has.
+const MOST_OPERATIONS: u64 = 400;
+
+/// Open disk space that is left beside a log and its history: enough to trade, too little for the next day's logs.
+const LEFT_BYTES: u64 = 6 << 20;
+
+#[test]
+fn an_oms_that_is_killed_at_any_file_operation_of_a_days_end_starts_and_has_lost_nothing() {
+    let mut days = Days::new();
+    let killed = (1..MOST_OPERATIONS).take_while(|&operation| days.kill_at(operation, Thread::Core)).count();
+    assert!(killed > 15, "a day's end has more file operations than {killed}: was the right thread traced?");
+    days.check_order();
+}
+
+#[test]
+fn an_oms_that_is_killed_at_any_file_operation_of_a_snapshot_starts_and_has_lost_nothing() {
+    let mut days = Days::new();
+    let killed = (1..MOST_OPERATIONS).take_while(|&operation| days.kill_at(operation, Thread::Snapshots)).count();
+    assert!(killed > 5, "a snapshot has more file operations than {killed}: was the right thread traced?");
+    days.check_order();
+}
+
+#[test]
+fn an_oms_that_is_killed_at_any_file_operation_of_its_start_starts_again() {
+    let mut days = Days::new();
+    // A start has some hundreds of them; each is killed at only where the long tests run.
+    let step = if std::env::var_os("TICKPATH_SOAK").is_some() { 1 } else { 9 };
+    let killed = (1..10_000).step_by(step).take_while(|&operation| days.kill_start_at(operation)).count();
+    assert!(killed * step > 50, "a start has more file operations than {}", killed * step);
+    days.check_order();
+}
+
+#[test]
+fn a_day_does_not_end_on_a_disk_without_room_and_trading_goes_on() {
+    let desk = Desk::new();
+    let disk = SmallDisk::mount(&desk.path().join("journal"), "75m");
+    let exchange = desk.exchange();
+    let oms = disk.oms(&desk);
+    exchange.await_words("serving the OMS");
+    let ran = desk.order("new BTCUSDT buy 1 60000 --tif gtc --session 2 --id 7");
+    assert!(ran.out.contains("new new"), "{}{}", ran.out, ran.err);
+    disk.fill(LEFT_BYTES);
+    let end_day = || desk.tickpath("oms day-end --day 20250102 --config @/oms.toml");
+    let refused = end_day();
+    assert!(
+        refused.code == Some(1) && refused.err.contains("the day has not ended: its roll needs"),
+        "{}{}",
+        refused.out,
+        refused.err
+    );
+    let ran = desk.order("new BTCUSDT buy 1 60000.5 --session 2 --id 8");
+    assert!(ran.out.contains("new new"), "trading goes on: {}{}", ran.out, ran.err);
+    // What is refused leaves nothing behind, also over a kill.
+    drop(oms);
+    let oms = disk.oms(&desk);
+    exchange.await_words("serving the OMS");
+    assert_eq!(end_day().code, Some(1));
+    disk.empty();
+    let ran = end_day();
+    assert!(ran.out.contains("day 20250102 has ended"), "{}{}", ran.out, ran.err);
+    drop(oms);
+    let _oms = disk.oms(&desk);
+    let ran = desk.order("cancel 7 --session 2");
+    assert!(ran.out.contains("canceled canceled"), "the GTC order lives on: {}{}", ran.out, ran.err);
+}
+
+/// Which thread is killed at its operations.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Thread {
+    Core,
+    Snapshots,
+}
+
+/// A desk with one order that is good till canceled, whose days end one after the other.
+struct Days {
+    desk: Desk,
+    _exchange: Running,
+    oms: Option<Running>,
+    /// Days that were asked to end.
+    days: u32,
+}
+
+impl Days {
+    fn new() -> Self {
+        let desk = Desk::new();
+        // With the usual size each start would make 16 MiB ready.
+        let exchange = desk.exchange();
+        let oms = desk.oms();
+        exchange.await_words("serving the OMS");
+        let ran = desk.order("new BTCUSDT buy 1 60000 --tif gtc --session 2 --id 7");
+        assert!(ran.out.contains("new new"), "{}{}", ran.out, ran.err);
+        Self { desk, _exchange: exchange, oms: Some(oms), days: 0 }
+    }
+
+    /// Ends another day, and kills the OMS in front of this file operation of a thread. False if it has none of that number.
+    fn kill_at(&mut self, operation: u64, thread: Thread) -> bool {
+        let mut oms = self.oms.take().expect("it runs");
+        let snapshot = self.snapshot();
+        let tracer = Tracer::attach(thread.of(oms.id()), operation);
+        let day = 20_250_101 + self.days / 28 * 100 + self.days % 28;
+        self.days += 1;
+        let ran = self.desk.tickpath(&format!("oms day-end --day {day} --config @/oms.toml"));
+        let is_killed = match thread {
+            Thread::Core if ran.code == Some(0) => false,
+            Thread::Core => {
+                until(|| oms.has_ended(), || format!("the kill at operation {operation}: {}{}", ran.out, ran.err));
+                true
+            }
+            Thread::Snapshots => {
+                let mut has_ended = false;
+                until(
+                    || {
+                        has_ended = oms.has_ended();
+                        has_ended || self.snapshot() != snapshot
+                    },
+                    || "a snapshot, or the kill".to_owned(),
+                );
+                // The last operation may be the one behind the new name.
+                has_ended || tracer.has_killed() && oms.has_ended()
+            }
+        };
+        drop(tracer);
+        drop(oms);
+        self.start(&format!("operation {operation} of the day's end"));
+        is_killed
+    }
+
+    /// Starts another OMS, and kills it in front of this file operation. False if it was ready before.
+    fn kill_start_at(&mut self, operation: u64) -> bool {
+        drop(self.oms.take());
+        let mut command = Command::new("strace");
+        let inject = format!("inject={FILE_OPERATIONS}:signal=SIGKILL:when={operation}");
+        command.args(["-f", "-qq", "-o", "/dev/null", "-e", &format!("trace={FILE_OPERATIONS}"), "-e", &inject]);
+        command.arg(env!("CARGO_BIN_EXE_tickpath")).args(self.desk.line("oms --config @/oms.toml").split(' '));
+        command.process_group(0);
+        let mut oms = Running::of(command);
+        until(|| oms.has_ended() || oms.err().contains(": ready"), || "a start, or the kill".to_owned());
+        let is_killed = !oms.err().contains(": ready");
+        oms.kill_group();
+        self.start(&format!("operation {operation} of a start"));
+        is_killed
+    }
+
+    /// Starts the OMS, whatever lies there.
+    fn start(&mut self, behind: &str) {
+        let mut oms = Running::start(&self.desk.line("oms --config @/oms.toml"));
+        until(|| oms.has_ended() || oms.err().contains(": ready"), || "a start".to_owned());
+        assert!(oms.err().contains(": ready"), "killed at {behind}, the next start says: {}", oms.err());
+        let open = self.desk.tickpath("orders --config @/oms.toml").out;
+        assert!(open.contains("1 open"), "killed at {behind}: {open}");
+        self.oms = Some(oms);
+    }
+
+    /// Device and inode of the newest snapshot.
+    fn snapshot(&self) -> Option<(u64, u64)> {
+        fs::metadata(self.desk.path().join("journal/snapshot")).ok().map(|file| (file.dev(), file.ino()))
+    }
+
+    /// The order still works here and at its venue.
+    fn check_order(&self) {
+        let ran = self.desk.order("cancel 7 --session 2");
+        assert!(ran.out.contains("canceled canceled"), "{}{}", ran.out, ran.err);
+    }
+}
+
+impl Thread {
+    /// The id of this thread of a process.
+    fn of(self, process: u32) -> u32 {
+        if self == Self::Core {
+            return process;
+        }
+        let tasks = fs::read_dir(format!("/proc/{process}/task")).expect("it runs").flatten();
+        let is_it = |path: &PathBuf| fs::read_to_string(path.join("comm")).is_ok_and(|name| name.trim() == "oms-snapshot");
+        let found = tasks.map(|task| task.path()).find(is_it).expect("an OMS has a thread for snapshots");
+        found.file_name().and_then(|id| id.to_str()?.parse().ok()).expect("its id")
+    }
+}
+
+/// A strace that kills a thread's process in front of one of its system calls.
+struct Tracer {
+    child: Child,
+    log: tempfile::NamedTempFile,
+}
+
+impl Tracer {
+    fn attach(thread: u32, operation: u64) -> Self {
+        let log = tempfile::NamedTempFile::new().expect("a temporary file");
+        let inject = format!("inject={FILE_OPERATIONS}:signal=SIGKILL:when={operation}");
+        let mut child = Command::new("strace")
+            .args(["-p", &thread.to_string(), "-e", &format!("trace={FILE_OPERATIONS}"), "-e", &inject, "-o"])
+            .arg(log.path())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("install strace (apt-get install strace)");
+        let mut said = BufReader::new(child.stderr.take().expect("it is a pipe"));
+        let mut line = String::new();
+        said.read_line(&mut line).expect("strace says that it is there");
+        assert!(line.contains("attached"), "strace cannot trace thread {thread}: {line}");
+        // Read to the end, so that strace never waits for its reader.
+        std::thread::spawn(move || drop(std::io::copy(&mut said, &mut std::io::sink())));
+        Self { child, log }
+    }
+
+    /// Whether the kill has been sent.
+    fn has_killed(&self) -> bool {
+        fs::read_to_string(self.log.path()).is_ok_and(|log| log.contains("killed by SIGKILL"))
+    }
+}
+
+impl Drop for Tracer {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A file system in memory, in a mount namespace that nobody else sees, and that ends with this.
+struct SmallDisk {
+    holder: Child,
+    folder: PathBuf,
+}
+
+impl SmallDisk {
+    fn mount(folder: &Path, size: &str) -> Self {
+        fs::create_dir_all(folder).expect("the folder is ours");
+        let script = format!("mount -t tmpfs -o size={size},mode=0700 tmpfs '{}' && echo ready && exec cat", folder.display());
+        let mut unshare = Command::new("unshare");
+        unshare.arg("--mount");
+        if !rustix::process::geteuid().is_root() {
+            unshare.arg("--map-root-user");
+        }
+        let mut holder = unshare
+            .args(["sh", "-c", &script])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("install unshare (apt-get install util-linux)");
+        let mut line = String::new();
+        BufReader::new(holder.stdout.take().expect("it is a pipe")).read_line(&mut line).expect("it is text");
+        assert_eq!(line, "ready\n", "a mount namespace of its own is needed for this test");
+        Self { holder, folder: folder.to_owned() }
+    }
+
+    /// An OMS of this desk, with this disk.
+    fn oms(&self, desk: &Desk) -> Running {
+        let mut command = Command::new("nsenter");
+        command.args(["--mount", "--target", &self.holder.id().to_string()]);
+        command.arg(env!("CARGO_BIN_EXE_tickpath")).args(desk.line("oms --config @/oms.toml").split(' '));
+        let oms = Running::of(command);
+        oms.await_words(": ready");
+        oms
+    }
+
+    /// A path on this disk, as other namespaces see it.
+    fn file(&self, name: &str) -> PathBuf {
+        let folder = self.folder.strip_prefix("/").expect("an absolute path");
+        Path::new(&format!("/proc/{}/root", self.holder.id())).join(folder).join(name)
+    }
+
+    /// Leaves so many bytes of it.
+    fn fill(&self, left: u64) {
+        let file = fs::File::create(self.file("filler")).expect("there is room for a name");
+        let stat = rustix::fs::fstatvfs(&file).expect("it is a file system");
+        let bytes = (stat.f_bavail * stat.f_frsize).saturating_sub(left);
+        rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, bytes).expect("so much is free");
+    }
+
+    fn empty(&self) {
+        fs::remove_file(self.file("filler")).expect("it was filled");
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = self.holder.kill();
+        let _ = self.holder.wait();
+    }
+}

@@ -1,0 +1,255 @@
+//! Venues that stay silent, that refuse what is open here, and that do not confirm the end of a day: the OMS asks.
+
+use tickpath_exchange::{Chance, Faults};
+use tickpath_market::TimeInForce;
+use tickpath_oms::{CommandError, VenueWatch};
+use tickpath_orders::{DayEnd, OrderView, RecordKind, WordError};
+
+use super::*;
+
+/// Time within which the venue answers.
+const WITHIN_NS: u64 = 5 * SECOND;
+/// Reports that never arrive.
+const DEAF: Faults = Faults { drop: Chance(1_000_000), ..NONE };
+/// Requests that never arrive.
+const MUTE: Faults = Faults { drop_requests: Chance(1_000_000), ..NONE };
+const NONE: Faults = Faults {
+    seed: 1,
+    drop_requests: Chance(0),
+    drop: Chance(0),
+    double: Chance(0),
+    swap: Chance(0),
+    reject: Chance(0),
+    delay_ns: 0,
+    halt: false,
+    cut: Chance(0),
+};
+
+/// An OMS that expects answers, its venue, and a client.
+struct Desk {
+    scene: Scene,
+    oms: Inline<SimulatedClock>,
+    venue: Line<SimulatedClock>,
+    client: Client,
+}
+
+impl Desk {
+    fn new(watch: VenueWatch) -> Self {
+        let mut scene = Scene::new();
+        scene.config.desk.watch = vec![watch];
+        let oms = scene.oms();
+        scene.tick(99, 101);
+        let (venue, client) = (scene.venue(), scene.client(0));
+        let mut desk = Self { scene, oms, venue, client };
+        desk.settle();
+        desk
+    }
+
+    fn settle(&mut self) {
+        settle(&mut self.oms, &mut self.venue);
+    }
+
+    fn faults(&mut self, faults: Faults) {
+        self.venue.set_faults(faults).expect("no journal to write to");
+    }
+
+    /// Sends a request and lets all arrive that does.
+    fn send(&mut self, request: impl Into<Asked>) {
+        self.client.send(request);
+        self.settle();
+    }
+
+    /// Lets so much time pass, in steps of 50 ms in which the OMS is idle.
+    fn wait(&mut self, ns: u64) {
+        for _ in 0..ns / 50_000_000 {
+            self.scene.clock.advance(50_000_000);
+            // The OMS looks at its clock in each sixteenth idle turn.
+            (0..40).for_each(|_| drop(poll(&mut self.oms)));
+            self.settle();
+        }
+    }
+
+    /// The order with this id of the client's.
+    fn order(&mut self, client: u64) -> OrderView {
+        self.oms.sequencer().core().order_of(0, ClientOrderId(client)).expect("the order is known")
+    }
+
+    fn status(&mut self, client: u64) -> (OrdStatus, Quantity) {
+        let order = self.order(client);
+        (order.status, order.cumulative)
+    }
+
+    fn position(&mut self) -> i128 {
+        self.oms.sequencer().core().position(WIDE, SymbolId(0)).net
+    }
+
+    /// Ends the day as an admin does.
+    fn end_day(&mut self, day: u32) -> Result<u64, CommandError> {
+        let end = DayEnd { day, ..DayEnd::default() };
+        let now = self.scene.clock.ticks();
+        let ended = self.oms.sequencer().word(now, RecordKind::DayEnd.code(), end.as_bytes());
+        let record = ended.expect("the OMS goes on").map(|taken| taken.record);
+        self.settle();
+        record
+    }
+
+    /// The OMS is what its journal says, in every restart.
+    fn check_replay(&mut self) {
+        assert_eq!(self.scene.replay().0.digest(), self.oms.sequencer().core().digest());
+    }
+}
+
+fn watch() -> VenueWatch {
+    VenueWatch { venue: VENUE, answer_within_ns: WITHIN_NS, expires_day_orders: false }
+}
+
+#[test]
+fn a_lost_fill_is_found_by_the_next_question() {
+    let mut desk = Desk::new(watch());
+    desk.send(limit(Side::Buy, 1, 100, 3));
+    desk.faults(DEAF);
+    // A seller of the same venue crosses: the fill of the buyer and all that the seller is told are lost.
+    desk.send(limit(Side::Sell, 2, 100, 3));
+    desk.faults(NONE);
+    assert_eq!((desk.status(1), desk.position()), ((OrdStatus::New, Quantity(0)), 0));
+    // The seller has no answer: it is in doubt, its venue is asked, and the fill is told once more.
+    desk.wait(WITHIN_NS + SECOND);
+    assert_eq!(desk.status(2), (OrdStatus::Filled, Quantity::from_whole(3)));
+    // The cancel is refused, for the order is filled.
+    desk.send(cancel(3, 1));
+    assert_eq!(desk.status(1), (OrdStatus::Filled, Quantity::from_whole(3)));
+    assert_eq!(desk.position(), 0, "bought and sold");
+    let told = desk.client.hear();
+    let fills = told.iter().filter(|heard| matches!(heard, Heard::Report(report) if report.last_quantity.0 > 0));
+    assert_eq!(fills.count(), 2, "each fill is told once: {told:?}");
+    let refused = |notice: &Notice| matches!(notice, Notice::RefusedOpen { reason: 8, .. });
+    assert!(desk.oms.sequencer().notices().any(refused));
+    desk.check_replay();
+}
+
+#[test]
+fn a_request_without_an_answer_puts_its_order_in_doubt_and_its_venue_is_asked() {
+    let mut desk = Desk::new(watch());
+    desk.faults(MUTE);
+    desk.send(limit(Side::Buy, 1, 90, 1));
+    desk.wait(WITHIN_NS - SECOND);
+    assert_eq!(desk.status(1).0, OrdStatus::PendingNew, "its time is not up");
+    desk.wait(2 * SECOND);
+    assert_eq!(desk.status(1).0, OrdStatus::Unknown);
+    // The question was lost, too; the next one comes through, and the venue has never heard of the order.
+    desk.faults(NONE);
+    desk.wait(2 * WITHIN_NS + SECOND);
+    assert_eq!(desk.status(1).0, OrdStatus::Rejected);
+    let told = desk.client.told();
+    assert!(told.contains(&(1, ExecType::OrderStatus, OrdStatus::Unknown)), "{told:?}");
+    assert!(desk.oms.sequencer().notices().any(|notice| matches!(notice, Notice::Silent { .. })));
+    desk.check_replay();
+}
+
+#[test]
+fn a_cancel_that_is_lost_leaves_its_order_working_and_may_be_asked_for_again() {
+    let mut desk = Desk::new(watch());
+    desk.send(limit(Side::Buy, 1, 90, 1));
+    desk.faults(MUTE);
+    desk.send(cancel(2, 1));
+    assert_eq!(desk.status(1).0, OrdStatus::PendingCancel);
+    desk.faults(NONE);
+    desk.wait(WITHIN_NS + SECOND);
+    assert_eq!(desk.status(1).0, OrdStatus::New, "the venue works it, and has no cancel of it");
+    desk.send(cancel(3, 1));
+    assert_eq!(desk.status(1).0, OrdStatus::Canceled);
+    desk.check_replay();
+}
+
+#[test]
+fn a_question_that_stays_without_an_answer_is_asked_again_less_and_less_often() {
+    let mut desk = Desk::new(watch());
+    desk.send(limit(Side::Buy, 1, 90, 1));
+    desk.faults(MUTE);
+    desk.send(cancel(2, 1));
+    let asked = |desk: &Desk| desk.scene.to_venue().iter().filter(|(kind, _)| *kind == Kind::StatusRequest.code()).count();
+    let mut counts = Vec::new();
+    for _ in 0..6 {
+        desk.wait(60 * SECOND);
+        counts.push(asked(&desk));
+    }
+    let more: Vec<usize> = counts.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    assert!(counts[0] >= 3 && more.iter().all(|&more| (0..=2).contains(&more)) && more.iter().sum::<usize>() >= 2, "{counts:?}");
+    assert_eq!(desk.status(1).0, OrdStatus::Unknown);
+    desk.faults(NONE);
+    desk.wait(16 * WITHIN_NS + SECOND);
+    assert_eq!(desk.status(1).0, OrdStatus::New);
+    desk.check_replay();
+}
+
+#[test]
+fn a_start_goes_on_waiting_for_answers() {
+    let mut desk = Desk::new(watch());
+    desk.faults(MUTE);
+    desk.send(limit(Side::Buy, 1, 90, 1));
+    let Desk { mut scene, oms, venue, client } = desk;
+    drop(oms);
+    let oms = scene.oms();
+    scene.tick(99, 101);
+    let mut desk = Desk { scene, oms, venue, client };
+    desk.wait(WITHIN_NS + SECOND);
+    assert_eq!(desk.status(1).0, OrdStatus::Unknown);
+}
+
+#[test]
+fn without_a_time_for_answers_nothing_is_asked() {
+    let mut desk = Desk::new(VenueWatch { answer_within_ns: 0, ..watch() });
+    desk.faults(MUTE);
+    desk.send(limit(Side::Buy, 1, 90, 1));
+    desk.wait(3_600 * SECOND / 10);
+    assert_eq!(desk.status(1).0, OrdStatus::PendingNew);
+}
+
+#[test]
+fn a_day_orders_expiry_is_booked_only_when_its_venue_confirms_it() {
+    let mut desk = Desk::new(watch());
+    desk.send(limit(Side::Buy, 1, 100, 3));
+    desk.send(limit(Side::Buy, 2, 90, 1));
+    desk.send(NewOrder { time_in_force: TimeInForce::GoodTillCancel.code(), ..limit(Side::Buy, 3, 80, 1) });
+    desk.faults(DEAF);
+    desk.send(limit(Side::Sell, 4, 100, 3));
+    desk.faults(NONE);
+    desk.end_day(0).expect("there is room");
+    // Filled at the venue: the fill is booked, not an expiry. What works there still works here.
+    assert_eq!(desk.status(1), (OrdStatus::Filled, Quantity::from_whole(3)));
+    assert_eq!((desk.status(2).0, desk.status(3).0), (OrdStatus::New, OrdStatus::New));
+    assert_eq!(desk.status(4), (OrdStatus::Filled, Quantity::from_whole(3)));
+    assert_eq!(desk.oms.sequencer().counts().contradictions, 0);
+    desk.venue.end_of_day().expect("no journal to write to");
+    desk.settle();
+    assert_eq!(desk.status(2).0, OrdStatus::Expired);
+    desk.end_day(0).expect("there is room");
+    assert_eq!(desk.status(3).0, OrdStatus::New);
+    desk.check_replay();
+}
+
+#[test]
+fn a_venue_whose_rules_end_day_orders_need_not_confirm_it() {
+    let mut desk = Desk::new(VenueWatch { expires_day_orders: true, ..watch() });
+    desk.send(limit(Side::Buy, 1, 90, 1));
+    desk.end_day(0).expect("there is room");
+    assert_eq!(desk.status(1).0, OrdStatus::Expired);
+}
+
+#[test]
+fn a_day_ends_once_and_not_before_it_has_begun() {
+    let mut desk = Desk::new(watch());
+    desk.end_day(19_700_101).expect("it is that day");
+    assert!(matches!(desk.end_day(19_700_101), Err(CommandError::Ended { day: 19_700_101, last: 19_700_101 })));
+    assert!(matches!(desk.end_day(19_691_231), Err(CommandError::Ended { .. })));
+    assert!(matches!(desk.end_day(19_700_102), Err(CommandError::Ahead { day: 19_700_102, today: 19_700_101 })));
+    // A start knows it from its journal and from a snapshot.
+    tickpath_oms::snapshot::make(&desk.scene.config.journal.place).expect("there is room");
+    let Desk { scene, oms, venue, client } = desk;
+    drop(oms);
+    let oms = scene.oms();
+    let mut desk = Desk { scene, oms, venue, client };
+    assert!(matches!(desk.end_day(19_700_101), Err(CommandError::Ended { .. })));
+    let no_command = desk.oms.sequencer().word(MORNING, RecordKind::Start.code(), &[]);
+    assert!(matches!(no_command.expect("the OMS goes on"), Err(CommandError::Core(WordError::NoWord))));
+}
