@@ -8,8 +8,9 @@ use std::collections::BTreeMap;
 
 use anyhow::bail;
 use clap::Args;
-use tickpath_client::{Client, Event, Since};
+use tickpath_client::{Client, CopiedReport, Event, Since};
 use tickpath_clock::{Clock, HostClock, sleep_ns};
+use tickpath_fields::{Answer, SentReport};
 use tickpath_market::SymbolId;
 use tickpath_server::settings::Users;
 
@@ -18,7 +19,6 @@ use crate::desk::Known;
 use crate::order::Whom;
 use crate::outcome::Outcome;
 use crate::outlet::{Chunk, Outlet};
-use crate::report_lines::Told;
 
 /// The longest sleep between two looks, in nanoseconds.
 const WAIT_NS: u64 = 50_000_000;
@@ -144,16 +144,20 @@ impl Follower<'_> {
                     self.left -= 1;
                     // A stamp of an earlier boot may lie ahead of the counter.
                     let is_known = client.shares_clock() && stamp <= clock.ticks();
-                    let told = Told {
+                    let answer = match report {
+                        CopiedReport::Report(report) => Answer::Report(report),
+                        CopiedReport::Denied(denied) => Answer::Denied(denied),
+                    };
+                    let sent = SentReport {
                         number,
                         journal: Some(client.welcome().journal),
                         session,
                         session_number: Some(session_number),
                         stamp,
                         utc_ns: is_known.then(|| clock.calibration().utc_ns_of(stamp)),
-                        report,
+                        answer,
                     };
-                    lines.push_str(&told.line(json, |symbol| self.names.get(&symbol).cloned()));
+                    lines.push_str(&sent.line(json, |symbol| self.names.get(&symbol).cloned()));
                 }
                 Event::Gap { from, to } => {
                     let what = format!("numbers {from} to {} are gone", to - 1);

@@ -10,6 +10,7 @@ use std::sync::mpsc::Receiver;
 
 use serde_json::{Map, Value, json};
 use tickpath_clock::utc_ns;
+use tickpath_fields::order_id;
 use tickpath_meter::NOTICES;
 use tickpath_oms::Notice;
 use tickpath_result::rfc3339;
@@ -166,12 +167,11 @@ fn notice_fields(notice: &Notice) -> (&'static str, Vec<(&'static str, Value)>) 
         }
         Notice::DiskFailed(why) => ("error", vec![("why", json!(why))]),
         Notice::Silent { venue, order } => {
-            ("error", vec![("venue", json!(venue.0)), ("order", json!(crate::orders::id(*order)))])
+            ("error", vec![("venue", json!(venue.0)), ("order", json!(order_id(*order)))])
         }
-        Notice::RefusedOpen { venue, order, reason } => (
-            "error",
-            vec![("venue", json!(venue.0)), ("order", json!(crate::orders::id(*order))), ("reason", json!(reason))],
-        ),
+        Notice::RefusedOpen { venue, order, reason } => {
+            ("error", vec![("venue", json!(venue.0)), ("order", json!(order_id(*order))), ("reason", json!(reason))])
+        }
         Notice::NotArchived(why) | Notice::SnapshotFailed(why) | Notice::HistoryLost(why) => {
             ("warning", vec![("why", json!(why))])
         }

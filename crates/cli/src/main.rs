@@ -33,11 +33,9 @@ mod outlet;
 mod print;
 mod progress;
 mod report;
-mod report_lines;
 mod serve;
 mod top;
 mod turn;
-mod when;
 mod words;
 
 use std::io::Write;

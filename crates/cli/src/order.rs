@@ -13,6 +13,9 @@ use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
 use tickpath_client::{Client, ClientError, Config as ClientConfig, Event, Since};
 use tickpath_clock::{Clock, HostClock, utc_ns};
+use tickpath_fields::parse::{order_id, price, quantity, side, time_in_force};
+use tickpath_fields::trigger::TriggerError;
+use tickpath_fields::{denial_line, report_line};
 use tickpath_market::{
     AccountId, CancelOrder, ClientOrderId, ConditionalOrder, ExecType, ExecutionReport, MassCancel, MassCancelType,
     NewOrder, OrdStatus, OrderId, OrderType, Price, Quantity, ReplaceConditional, ReplaceOrder, Request, Side,
@@ -23,16 +26,30 @@ use tickpath_session::Refusal;
 
 use crate::args::{Unanswered, Usage};
 use crate::desk::Known;
-use crate::orders::{denial_line, report_line};
 use crate::outcome::Outcome;
 use crate::print::Printer;
-use crate::when::WHEN_HELP;
 
 /// What the exit codes of an order are, for the help of who asks for all of it.
 const EXIT_CODES: &str = "\
 Exit codes: 0 the venue has taken the request, or the order is armed; 1 it was refused, by the OMS or by the venue, or was never
 sent; 5 nobody has answered in time, or the answer is that the order is unknown: it may work, or fill, still. `tickpath orders`
 tells; 2 bad usage. A mass cancel that finds nothing to cancel ends with 0.";
+
+/// The long help of `--when`.
+const WHEN_HELP: &str = "\
+What must hold before the order leaves: NAME last|bid|ask >=|<= PRICE, one condition, or two joined by 'and' or 'or'
+
+  --when 'BTCUSDT last >= 65000'
+  --when 'BTCUSDT bid <= 60000 or ETHUSDT ask >= 3000'
+
+The order waits at the OMS, armed, and no venue hears of it. It fires once, with the first tick at which the trigger holds:
+last is the price of the last trade, bid and ask are those of the last top of book, and of two conditions joined by 'and'
+both must hold by the latest price of each. A trigger that holds already fires at once, with the last tick that the OMS has
+seen; after a start of the OMS its next tick decides. All pre-trade checks are made when it fires: one that fails denies the
+order. Until then it counts among the account's open orders, and as nothing in its position and credit.
+
+An armed order survives any restart of the OMS. It is changed by `order replace`, with another trigger or without, and
+canceled like any order, at the end of the day too if it is no gtc order. The OMS needs ticks: the topic 'ticks' in its file.";
 
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXIT_CODES)]
@@ -374,9 +391,16 @@ fn is_answer(report: &ExecutionReport) -> Option<Outcome> {
     }
 }
 
-/// What an order waits for, if it is to wait.
-fn trigger(known: &Known, when: Option<&str>) -> anyhow::Result<Option<Trigger>> {
-    when.map(|text| crate::when::read(text, |name| Ok(known.instrument(name)?.symbol))).transpose()
+/// Reads the trigger of `--when`, if there is one.
+fn trigger(known: &Known, when: Option<&str>) -> Result<Option<Trigger>, Usage> {
+    let symbol = |name: &str| known.instrument(name).map(|listed| listed.symbol);
+    when.map(|text| tickpath_fields::trigger::read(text, symbol)).transpose()
+}
+
+impl From<TriggerError> for Usage {
+    fn from(error: TriggerError) -> Self {
+        Self(format!("--when: {error}"))
+    }
 }
 
 /// The first line of a file.
@@ -385,38 +409,4 @@ pub fn password(file: &Path) -> anyhow::Result<String> {
     let text =
         text.with_context(|| format!("{}: no password there; name its file by --password-file FILE", file.display()))?;
     Ok(text.lines().next().unwrap_or_default().to_owned())
-}
-
-pub fn side(text: &str) -> Result<Side, String> {
-    match text {
-        "buy" => Ok(Side::Buy),
-        "sell" => Ok(Side::Sell),
-        _ => Err("use buy or sell".to_owned()),
-    }
-}
-
-pub fn order_id(text: &str) -> Result<OrderId, String> {
-    let parts = text.split_once('.').and_then(|(epoch, sequence)| Some((epoch.parse().ok()?, sequence.parse().ok()?)));
-    let id = parts.map(|(epoch, sequence)| OrderId::new(epoch, sequence));
-    let is_same = |id: &OrderId| crate::orders::id(*id) == text && id.0 != 0;
-    id.filter(is_same)
-        .ok_or_else(|| format!("'{text}' is no order id; write it as `tickpath orders` does, like 3474042.12"))
-}
-
-pub fn quantity(text: &str) -> Result<Quantity, String> {
-    text.parse().map_err(|e: tickpath_market::DecimalError| e.to_string())
-}
-
-pub fn price(text: &str) -> Result<Price, String> {
-    text.parse().map_err(|e: tickpath_market::DecimalError| e.to_string())
-}
-
-pub fn time_in_force(text: &str) -> Result<TimeInForce, String> {
-    match text {
-        "day" | "rod" => Ok(TimeInForce::Day),
-        "gtc" => Ok(TimeInForce::GoodTillCancel),
-        "ioc" => Ok(TimeInForce::ImmediateOrCancel),
-        "fok" => Ok(TimeInForce::FillOrKill),
-        _ => Err("use day, gtc, ioc or fok".to_owned()),
-    }
 }

@@ -11,21 +11,16 @@ use std::path::PathBuf;
 
 use anyhow::bail;
 use clap::Args;
-use tickpath_client::CopiedReport;
+use tickpath_fields::{Answer, SentReport, foreign_reports, open_orders, symbol_name};
 use tickpath_log::Place;
-use tickpath_market::{ExecType, OrdStatus, Side, SymbolId};
+use tickpath_market::OrderId;
 use tickpath_oms::journal::{self, Replay};
-use tickpath_orders::{At, Config, Core, Foreign, OrderView, Output};
-use tickpath_result::rfc3339;
+use tickpath_orders::{At, Config, Core, Output};
 
 use crate::desk::Known;
-use crate::log::fields::word;
 use crate::outcome::Outcome;
 use crate::outlet::has_reader;
 use crate::print::{is_closed, note, say};
-use crate::report_lines::Told;
-
-pub use crate::report_lines::{denial_line, id, report_line};
 
 /// How long who follows waits before it looks again.
 const LOOK_NS: u64 = 1_000_000;
@@ -71,7 +66,8 @@ pub fn run(args: &Orders) -> anyhow::Result<Outcome> {
         let writer = tickpath_log::writer(&place);
         let whose = writer.map_or("no OMS writes it now".to_owned(), |pid| format!("process {pid} writes it"));
         say(&format!("{place}, all before record {}; {whose}\n", replay.sequence()))?;
-        say(&if args.foreign { foreign(&core) } else { table(&core, &place) })?;
+        let since = |order: OrderId| journal::time_of(&place, order.sequence());
+        say(&if args.foreign { foreign_reports(&core) } else { open_orders(&core, since) })?;
     }
     if args.follow {
         note(&format!("what clients are told from record {} on, until Ctrl-C:", replay.sequence()));
@@ -79,108 +75,6 @@ pub fn run(args: &Orders) -> anyhow::Result<Outcome> {
         follow(args, replay, core, last)?;
     }
     Ok(Outcome::Good)
-}
-
-/// Open orders, oldest first, and how many others there are.
-fn table(core: &Core, journal: &Place) -> String {
-    let mut open: Vec<OrderView> = core.live().collect();
-    open.sort_by_key(|order| order.id.0);
-    let heads = [
-        "order",
-        "since",
-        "client_order_id",
-        "session",
-        "account",
-        "symbol",
-        "venue",
-        "side",
-        "quantity",
-        "filled",
-        "leaves",
-        "price",
-        "status",
-        "when",
-    ];
-    let mut rows = vec![heads.map(str::to_owned)];
-    rows.extend(open.iter().map(|order| row(order, core, journal)));
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..heads.len()).map(width).collect();
-    let mut text = String::new();
-    for row in if open.is_empty() { &rows[..0] } else { &rows[..] } {
-        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:>width$}"));
-        text.push_str(cells.collect::<Vec<_>>().join("  ").trim_end());
-        text.push('\n');
-    }
-    let counts = core.counts();
-    text.push_str(&format!(
-        "{} open ({} wait here, {} on their way, {} unknown), {} done, {} rejected; {} requests were denied\n",
-        open.len(),
-        counts.queued,
-        counts.sending,
-        counts.unknown,
-        counts.done,
-        counts.rejected,
-        counts.denied_requests
-    ));
-    text
-}
-
-/// Reports of orders that are not known, oldest first.
-fn foreign(core: &Core) -> String {
-    let mut text = String::new();
-    for Foreign { sequence, record } in core.foreign() {
-        let report = &record.report;
-        let name = core.instrument(report.symbol).map_or_else(|| report.symbol.0.to_string(), |i| i.name.to_string());
-        text.push_str(&format!(
-            "record {sequence}: venue {} sent_as {} venue_order_id {} account {} {name} {} {} {} filled {} leaves {} \
-             last {}@{} exec_id {} number {}\n",
-            record.source,
-            id(report.order_id),
-            report.venue_order_id.0,
-            report.account.0,
-            Side::from_code(report.side).map_or_else(String::new, word),
-            ExecType::from_code(report.exec_type).map_or_else(String::new, word),
-            OrdStatus::from_code(report.status).map_or_else(String::new, word),
-            report.cumulative_quantity,
-            report.leaves_quantity,
-            report.last_quantity,
-            report.last_price,
-            report.exec_id.0,
-            report.venue_sequence,
-        ));
-    }
-    let count = core.foreign_count();
-    text.push_str(&format!("{count} reports of orders that are not known here\n"));
-    text
-}
-
-fn row(order: &OrderView, core: &Core, journal: &Place) -> [String; 14] {
-    let name = |symbol: SymbolId| {
-        let name = core.instrument(symbol).map(|instrument| instrument.name.to_string());
-        name.filter(|name| !name.is_empty()).unwrap_or_else(|| symbol.0.to_string())
-    };
-    let since = journal::time_of(journal, order.id.sequence());
-    [
-        id(order.id),
-        since.map_or_else(String::new, rfc3339),
-        order.client_order_id.0.to_string(),
-        order.session.to_string(),
-        order.account.0.to_string(),
-        name(order.symbol),
-        order.venue.to_string(),
-        word(order.side),
-        order.quantity.to_string(),
-        order.cumulative.to_string(),
-        order.leaves.to_string(),
-        order.price.to_string(),
-        word(order.status),
-        core.armed_order(order.id).map_or_else(String::new, |armed| crate::when::text(&armed.trigger, name)),
-    ]
-}
-
-/// The instrument's name, if the journal has defined one.
-fn name(core: &Core, symbol: SymbolId) -> Option<String> {
-    core.instrument(symbol).map(|instrument| instrument.name.to_string()).filter(|name| !name.is_empty())
 }
 
 /// A replay that gives all behind this record, with its core: from a snapshot on, if that record is in none.
@@ -213,8 +107,8 @@ fn follow(args: &Orders, mut replay: Replay, mut core: Core, from: u64) -> anyho
         }
         let Some((at, outputs)) = found else { continue };
         let utc_ns = replay.calibration().utc_ns_of(at.stamp);
-        let all = outputs.iter().filter_map(|output| told(at, utc_ns, output));
-        let lines: String = all.map(|told| told.line(args.json, |symbol| name(&core, symbol))).collect();
+        let all = outputs.iter().filter_map(|output| sent(at, utc_ns, output));
+        let lines: String = all.map(|sent| sent.line(args.json, |symbol| symbol_name(&core, symbol))).collect();
         // All of a record at once: a follower that is killed has all of it or nothing.
         if !lines.is_empty() {
             say(&lines)?;
@@ -232,13 +126,13 @@ fn check(replay: &Replay, from: u64) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What a client is told; none of what goes to a venue.
-fn told(at: At, utc_ns: u64, output: &Output) -> Option<Told> {
-    let (session, report) = match output {
+/// Returns the report or the denial that a client is sent; none for what goes to a venue.
+fn sent(at: At, utc_ns: u64, output: &Output) -> Option<SentReport> {
+    let (session, answer) = match output {
         Output::Venue { .. } => return None,
-        Output::Report { session, report } => (*session, CopiedReport::Report(*report)),
-        Output::Denied { session, denied } => (*session, CopiedReport::Denied(*denied)),
+        Output::Report { session, report } => (*session, Answer::Report(*report)),
+        Output::Denied { session, denied } => (*session, Answer::Denied(*denied)),
     };
     let (number, stamp) = (at.sequence, at.stamp);
-    Some(Told { number, journal: None, session, session_number: None, stamp, utc_ns: Some(utc_ns), report })
+    Some(SentReport { number, journal: None, session, session_number: None, stamp, utc_ns: Some(utc_ns), answer })
 }

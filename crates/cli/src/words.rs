@@ -14,6 +14,8 @@ use anyhow::bail;
 use clap::{Args, Subcommand};
 use tickpath_client::{Client, ClientError, Event, Since};
 use tickpath_clock::{Clock, HostClock, utc_day, utc_ns};
+use tickpath_fields::parse::{order_id, price, quantity, side, time_in_force};
+use tickpath_fields::word;
 use tickpath_market::{
     AccountId, ClientOrderId, ExecId, ExecutionReport, OrdStatus, OrderId, OrderType, Price, Quantity, Side,
     TimeInForce, VenueId, VenueOrderId,
@@ -27,8 +29,7 @@ use zerocopy::{Immutable, IntoBytes};
 
 use crate::args::{Unanswered, Usage};
 use crate::desk::Known;
-use crate::order::{Whom, order_id, price, quantity, side, time_in_force};
-use crate::orders::id;
+use crate::order::Whom;
 use crate::outcome::Outcome;
 use crate::print::{note, say};
 
@@ -414,7 +415,7 @@ fn tell(record: u64, what: &str, orders: &[Row], lost: Option<String>) -> anyhow
         let status = status(order);
         text.push_str(&format!(
             "order {} of session {session} (client order id {}): {status}, {} filled\n",
-            id(order.order_id),
+            tickpath_fields::order_id(order.order_id),
             order.client_order_id.0,
             order.cumulative_quantity,
         ));
@@ -440,7 +441,7 @@ fn tell(record: u64, what: &str, orders: &[Row], lost: Option<String>) -> anyhow
 }
 
 fn status(order: &ExecutionReport) -> String {
-    OrdStatus::from_code(order.status).map_or_else(|| order.status.to_string(), crate::log::fields::word)
+    OrdStatus::from_code(order.status).map_or_else(|| order.status.to_string(), word)
 }
 
 /// Whether something that was asked of the order is on its way.

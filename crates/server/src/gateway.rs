@@ -40,12 +40,8 @@ use super::window::{Ask, Asked, Asking, Bell, Listing, Said};
 
 /// Frames that one turn takes from one client before it looks at the others.
 const TURN: usize = 64;
-/// Frames of the history that one turn looks at: live ones, and for a client that reads on.
+/// Live frames of the history that one turn looks at.
 const LIVE_TURN: usize = 256;
-const READ_TURN: usize = 256;
-/// Behind a turn of one who reads on the others have so many times as long for themselves: a client that asks for its whole
-/// day takes a quarter of the thread, whatever it does.
-const READ_REST: u64 = 3;
 /// Where there are lanes, turns between two looks at the sockets: asking for those takes longer than all else of a turn
 /// that finds nothing.
 const SOCKETS_EVERY: u32 = 16;
@@ -396,62 +392,6 @@ impl<C: Clock> Gateway<C> {
         if matches!(connection.hears, Hears::Reading(_)) && connection.has_room() && !self.reading.contains(&place) {
             self.reading.push_back(place);
         }
-        Ok(())
-    }
-
-    /// Lets the client that has waited longest read on in the history.
-    fn read_on(&mut self, take: &mut impl Take) -> Result<usize, OmsError> {
-        if self.reading.is_empty() {
-            return Ok(0);
-        }
-        let from = self.clock.ticks();
-        if from < self.read_at {
-            return Ok(0);
-        }
-        let Some(place) = self.reading.pop_front() else { return Ok(0) };
-        if let Err(end) = self.read_turn(place) {
-            self.end(place, end, take)?;
-        }
-        let to = self.clock.ticks();
-        self.read_at = to + READ_REST * to.saturating_sub(from);
-        Ok(1)
-    }
-
-    fn read_turn(&mut self, place: usize) -> Result<(), End> {
-        let Some(Some(connection)) = self.connections.get_mut(place) else { return Ok(()) };
-        if matches!(connection.hears, Hears::Live) || !connection.has_room() {
-            return Ok(());
-        }
-        let mut here = match std::mem::replace(&mut connection.hears, Hears::Reading(None)) {
-            Hears::Reading(Some(reading)) => reading,
-            Hears::Reading(None) | Hears::Live => match self.marks.read(connection.session, connection.next_report) {
-                Ok(reading) => Box::new(reading),
-                Err(e) => return Err(End::Ended(format!("the history cannot be read: {e}"))),
-            },
-        };
-        let more = here.turn(READ_TURN, |report| {
-            if report.number >= connection.next_report {
-                connection.report(report);
-            }
-            connection.has_room()
-        });
-        match more {
-            Ok(true) => connection.hears = Hears::Reading(Some(here)),
-            // What the history holds beyond what is live comes live.
-            Ok(false) if connection.next_report >= get(&self.next_report, connection.session) => {
-                connection.hears = Hears::Live;
-            }
-            Ok(false) => {
-                // What a day that is over does not hold is in no log: it is told as a hole.
-                if here.is_over() {
-                    connection.next_report = connection.next_report.max(self.marks.first(connection.session));
-                }
-                connection.hears = Hears::Reading(None);
-            }
-            Err(e) => return Err(End::Ended(format!("the history cannot be read: {e}"))),
-        }
-        connection.flush()?;
-        mark(&mut self.unfinished, place);
         Ok(())
     }
 

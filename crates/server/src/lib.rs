@@ -16,6 +16,7 @@ mod accept;
 mod admit;
 mod books;
 mod budget;
+mod catch_up;
 mod changes;
 mod config;
 mod connection;

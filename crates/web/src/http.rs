@@ -19,7 +19,7 @@ use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use serde::{Deserialize, Serialize};
-use tickpath_market::OrderId;
+use tickpath_fields::parse::order_id;
 use tickpath_orders::{CancelScope, KILL_ALL, KILL_SYMBOL, Kill, scope_named};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
@@ -32,7 +32,7 @@ use crate::origin::Origin;
 use crate::rights::PageUser;
 use crate::shown::Shown;
 use crate::tls::{Certificate, Stream};
-use crate::view::{self, Names, View};
+use crate::view::{Names, View};
 
 /// Passwords that are looked at together: each takes a thread for some milliseconds. More wait for their turn.
 const MOST_CHECKS: usize = 2;
@@ -347,11 +347,7 @@ fn kill(body: &KillBody, names: &Names) -> Result<Command, String> {
 }
 
 fn cancel(body: &CancelBody) -> Result<Command, String> {
-    let parts = body.order.split_once('.').and_then(|(epoch, rest)| Some((epoch.parse().ok()?, rest.parse().ok()?)));
-    let id = parts.map(|(epoch, sequence)| OrderId::new(epoch, sequence));
-    // Numbers that do not fit would name another order.
-    let is_same = |id: &OrderId| view::id(*id) == body.order && id.0 != 0;
-    id.filter(is_same).map(Command::Cancel).ok_or_else(|| format!("'{}' is no order's id", body.order))
+    order_id(&body.order).map(Command::Cancel).map_err(|_| format!("'{}' is no order's id", body.order))
 }
 
 fn scope(body: &KillBody, names: &Names) -> Result<(u8, u32), String> {

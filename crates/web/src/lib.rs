@@ -22,7 +22,6 @@ mod serve;
 mod shown;
 mod tls;
 mod view;
-mod when;
 
 pub use follow::{Follower, Session};
 pub use metrics::{MEDIA_TYPE, METRICS, Metric, render};

@@ -2,6 +2,7 @@
 
 use std::fmt::{Display, Write};
 
+use tickpath_fields::word;
 use tickpath_market::ExecType;
 use tickpath_meter::{HOPS, Hop, Reading, bucket_from};
 use tickpath_orders::Denial;
@@ -131,16 +132,4 @@ pub fn denial(code: u16) -> String {
 
 fn report(code: u8) -> String {
     ExecType::from_code(code).map_or_else(|| "other".to_owned(), word)
-}
-
-/// A variant's name as others write it: `PendingNew` is `pending_new`.
-pub(crate) fn word(variant: impl std::fmt::Debug) -> String {
-    let mut word = String::new();
-    for letter in format!("{variant:?}").chars() {
-        if letter.is_ascii_uppercase() && !word.is_empty() {
-            word.push('_');
-        }
-        word.push(letter.to_ascii_lowercase());
-    }
-    word
 }

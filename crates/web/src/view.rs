@@ -4,14 +4,14 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 
 use serde::Serialize;
-use tickpath_market::{AccountId, OrderId, Price};
+use tickpath_fields::{order_id, trigger, word};
+use tickpath_market::{AccountId, Price};
 use tickpath_meter::{HOPS, Hop, Reading};
 use tickpath_orders::{Core, KILL_ACCOUNT, KILL_ALL, KILL_DISK, KILL_SESSION, KILL_SYMBOL, OrderView, scope_name};
 
 use crate::follow::Follower;
-use crate::metrics::{denial, word};
+use crate::metrics::denial;
 use crate::rights::Rights;
-use crate::when;
 
 /// Open orders that are shown, the newest; the others are counted.
 pub const MOST_ORDERS: usize = 500;
@@ -355,7 +355,7 @@ impl Names {
     fn order(&self, core: &Core, order: &OrderView) -> OrderRow {
         let armed = core.armed_order(order.id);
         OrderRow {
-            id: id(order.id),
+            id: order_id(order.id),
             client_order_id: order.client_order_id.0.to_string(),
             session: order.session,
             account: order.account.0,
@@ -367,7 +367,7 @@ impl Names {
             leaves: order.leaves.to_string(),
             price: order.price.to_string(),
             status: word(order.status).replace('_', " "),
-            when: armed.map_or_else(String::new, |armed| when::text(&armed.trigger, |symbol| self.symbol(symbol.0))),
+            when: armed.map_or_else(String::new, |armed| trigger::text(&armed.trigger, |symbol| self.symbol(symbol.0))),
         }
     }
 }
@@ -395,11 +395,6 @@ fn positions(rights: &Rights, names: &Names, core: &Core) -> Vec<PositionRow> {
 /// Units of 10⁻⁸, as a person reads them.
 fn units(number: i128) -> String {
     i64::try_from(number).map_or_else(|_| format!("{number}e-8"), |units| Price(units).to_string())
-}
-
-/// An order's id as the epoch of its start and its journal sequence.
-pub(crate) fn id(id: OrderId) -> String {
-    format!("{}.{}", id.epoch(), id.sequence())
 }
 
 /// Nanoseconds as a person reads them, with three digits.

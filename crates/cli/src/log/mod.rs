@@ -2,7 +2,6 @@
 
 pub mod bridge;
 pub mod cat;
-pub mod fields;
 pub mod place;
 pub mod record;
 mod remove;

@@ -7,7 +7,6 @@ use clap::Args;
 use tickpath_bus::{Policy, within};
 use tickpath_log::{OpenError, Place, PlaceError, Reader, Registration, Start};
 use tickpath_relay::{Opening, RelayError};
-use tickpath_result::rfc3339;
 
 use crate::args::{Usage, policy, seconds};
 
@@ -92,12 +91,6 @@ fn others(place: &Place) -> Option<String> {
 pub fn awaited(place: &Place) -> String {
     let others = others(place).map(|topics| format!("; what lies there now: {topics}"));
     format!("{place} is not there yet; waiting for its first writer{}", others.unwrap_or_default())
-}
-
-/// A moment, nanoseconds since the Unix epoch, as people read it and to the last digit.
-pub fn moment(utc_ns: u64) -> String {
-    let seconds = rfc3339(utc_ns);
-    format!("{}.{:09}Z", seconds.trim_end_matches('Z'), utc_ns % 1_000_000_000)
 }
 
 /// With which message a subscription begins.

@@ -21,6 +21,7 @@ const ROWS: &[(&str, &[&str])] = &[
     ("engines", &["oms", "exchange", "client", "relay"]),
     ("facade", &["bus"]),
     ("adapters", &["bus-log", "bus-redis", "bus-nats", "bus-amqp", "bus-kafka", "venue-tcp"]),
+    ("text", &["fields"]),
     ("counts", &["meter"]),
     ("cores", &["bus-api", "orders", "session", "venue", "report", "fix"]),
     ("foundation", &["log", "risk"]),
@@ -45,6 +46,7 @@ const NEVER: &[(&str, &[&str], &str)] = &[
     ("client", &["oms", "orders", "risk", "exchange"], "a client knows its OMS by what it says"),
     ("session", &["log", "clock"], "the protocol does no I/O and reads no clock"),
     ("fix", &["log", "clock"], "the codec does no I/O and reads no clock"),
+    ("fields", &["log", "clock"], "the text of a message does no I/O and reads no clock"),
 ];
 
 /// Files that may be longer: tables, and tests that are one list of cases.

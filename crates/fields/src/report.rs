@@ -6,16 +6,15 @@
 //! ```
 
 use serde_json::Value as Json;
-use tickpath_client::CopiedReport;
 use tickpath_market::{
-    ExecType, ExecutionReport, Kind, ManualOrderIndicator, Notional, OrdStatus, OrderDenied, OrderId, SCALE, Side,
-    SymbolId,
+    ExecType, ExecutionReport, Kind, ManualOrderIndicator, Notional, OrdStatus, OrderDenied, SCALE, Side, SymbolId,
 };
 use tickpath_orders::{Denial, Measure};
 use zerocopy::IntoBytes;
 
-use crate::log::fields::{self, Field, Value, word};
-use crate::log::place::moment;
+use crate::entry::moment;
+use crate::field::{Field, Value, order_id, word};
+use crate::read::read;
 
 /// Fields that the beginning of a line shows in its own way.
 const IN_HEAD: [&str; 16] = [
@@ -37,33 +36,45 @@ const IN_HEAD: [&str; 16] = [
     "why",
 ];
 
-/// A report or a denial, and what is known of its way here.
-pub struct Told {
-    /// By which a follower resumes: the place in the OMS's drop copies, or the record in the journal.
-    pub number: u64,
-    /// The journal that the number is of, where its follower knows it.
-    pub journal: Option<u64>,
-    pub session: u16,
-    /// The number that the session's own client has of it, where its follower knows it.
-    pub session_number: Option<u64>,
-    /// When the OMS sent it, or wrote its record: in ticks of its host's clock.
-    pub stamp: u64,
-    /// The same in nanoseconds since the Unix epoch, where the clock is known.
-    pub utc_ns: Option<u64>,
-    pub report: CopiedReport,
+/// A report or a denial.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Answer {
+    /// How an order stands.
+    Report(ExecutionReport),
+    /// Why a request was denied.
+    Denied(OrderDenied),
 }
 
-impl Told {
-    /// The line with its end. `symbol` gives the names of instruments; one without a name is shown by its number.
+/// A report or a denial that an OMS sent, and its way from there.
+#[derive(Debug, Clone)]
+pub struct SentReport {
+    /// The number by which a follower resumes: the place in the OMS's drop copies, or the record in the journal.
+    pub number: u64,
+    /// The journal that the number belongs to, if its follower knows it.
+    pub journal: Option<u64>,
+    /// The session that the OMS sent it to.
+    pub session: u16,
+    /// The number of the report in its session, if its follower knows it.
+    pub session_number: Option<u64>,
+    /// When the OMS sent it, or wrote its record, in ticks of its host's clock.
+    pub stamp: u64,
+    /// The same moment in nanoseconds since the Unix epoch, if the clock is known.
+    pub utc_ns: Option<u64>,
+    /// The report or the denial itself.
+    pub answer: Answer,
+}
+
+impl SentReport {
+    /// Returns the line with its end. `symbol` gives the names of instruments; one without a name is shown by its number.
     pub fn line(&self, json: bool, symbol: impl Fn(SymbolId) -> Option<String>) -> String {
         let (name, fields) = self.fields(symbol);
         if json { self.json(name, &fields) } else { self.text(&fields) }
     }
 
     fn text(&self, fields: &[Field]) -> String {
-        let head = match &self.report {
-            CopiedReport::Report(report) => report_line(self.session, report),
-            CopiedReport::Denied(denied) => denial_line(self.session, denied),
+        let head = match &self.answer {
+            Answer::Report(report) => report_line(self.session, report),
+            Answer::Denied(denied) => denial_line(self.session, denied),
         };
         let mut line = format!("{} {}", self.number, head.trim_end());
         for (key, value) in fields.iter().filter(|(key, _)| !IN_HEAD.contains(key)) {
@@ -88,23 +99,19 @@ impl Told {
         );
         line.push_str(&format!(r#","time":{time},"stamp_ticks":{}"#, self.stamp));
         for (key, value) in fields {
-            match value {
-                Value::Number(number) => line.push_str(&format!(r#","{key}":{number}"#)),
-                Value::Text(text) => line.push_str(&format!(r#","{key}":{}"#, Json::from(text.as_str()))),
-            }
+            line.push_str(&format!(r#","{key}":{}"#, value.json()));
         }
         line + "}\n"
     }
 
     /// Every field of the message with its name, and what the message is called.
     fn fields(&self, symbol: impl Fn(SymbolId) -> Option<String>) -> (&'static str, Vec<Field>) {
-        match &self.report {
-            CopiedReport::Report(report) => {
-                let (name, mut fields) =
-                    fields::read(Kind::ExecutionReport.code(), report.as_bytes()).unwrap_or_default();
+        match &self.answer {
+            Answer::Report(report) => {
+                let (name, mut fields) = read(Kind::ExecutionReport.code(), report.as_bytes()).unwrap_or_default();
                 for (key, value) in &mut fields {
                     match *key {
-                        "order_id" => *value = Value::Text(id(report.order_id)),
+                        "order_id" => *value = Value::Text(order_id(report.order_id)),
                         "symbol" => *value = symbol(report.symbol).map_or_else(|| value.clone(), Value::Text),
                         "venue_stamp" => *key = "venue_stamp_ticks",
                         _ => {}
@@ -113,11 +120,11 @@ impl Told {
                 fields.push(("symbol_number", Value::Number(report.symbol.0.into())));
                 (name, fields)
             }
-            CopiedReport::Denied(denied) => {
-                let (name, mut fields) = fields::read(Kind::OrderDenied.code(), denied.as_bytes()).unwrap_or_default();
+            Answer::Denied(denied) => {
+                let (name, mut fields) = read(Kind::OrderDenied.code(), denied.as_bytes()).unwrap_or_default();
                 for (key, value) in &mut fields {
                     match *key {
-                        "order_id" => *value = Value::Text(id(denied.order_id)),
+                        "order_id" => *value = Value::Text(order_id(denied.order_id)),
                         "limit" => (*key, *value) = measure(["limit", "limit_ns"], denied.code, denied.limit),
                         "value" => (*key, *value) = measure(["value", "value_ns"], denied.code, denied.value),
                         _ => {}
@@ -131,11 +138,11 @@ impl Told {
     }
 }
 
-/// The beginning of a report's line, which is all that the session of the order itself needs.
+/// Returns the beginning of a report's line, which is all that the session of the order itself needs.
 pub fn report_line(session: u16, report: &ExecutionReport) -> String {
     format!(
         "{} session={session} client_order_id={} {} {} side={} leaves={} filled={} last={}@{}{}\n",
-        id(report.order_id),
+        order_id(report.order_id),
         report.client_order_id.0,
         ExecType::from_code(report.exec_type).map_or_else(String::new, word),
         OrdStatus::from_code(report.status).map_or_else(String::new, word),
@@ -148,7 +155,7 @@ pub fn report_line(session: u16, report: &ExecutionReport) -> String {
     )
 }
 
-/// Why a request was denied, with the limit and the value that broke it.
+/// Returns the line that says why a request was denied, with the limit and the value that broke it.
 pub fn denial_line(session: u16, denied: &OrderDenied) -> String {
     let denial = Denial::from_code(denied.code);
     let why = denial.map_or_else(|| denied.code.to_string(), |denial| denial.to_string());
@@ -157,7 +164,7 @@ pub fn denial_line(session: u16, denied: &OrderDenied) -> String {
         Some((limit, value)) => format!(" (limit {limit}, value {value})"),
         None => String::new(),
     };
-    let (order, client) = (id(denied.order_id), denied.client_order_id.0);
+    let (order, client) = (order_id(denied.order_id), denied.client_order_id.0);
     format!("{order} session={session} client_order_id={client} denied: {why}{measure}\n")
 }
 
@@ -189,9 +196,4 @@ fn measured(denial: Denial, number: i128) -> Option<String> {
             _ => format!("{} ms", number / 1_000_000),
         },
     })
-}
-
-/// As the epoch of its start and its journal sequence.
-pub fn id(id: OrderId) -> String {
-    format!("{}.{}", id.epoch(), id.sequence())
 }

@@ -1,11 +1,6 @@
-//! What is in a message of a known kind: its name, and its fields with theirs.
-//!
-//! Names are those of the structs. Prices and quantities are decimals as they are written, codes are words, times and
-//! ids are numbers. Records of an order journal are messages too, with what the sequencer wrote in front.
+//! The name of a message of a known kind, and its fields with theirs: messages of `market`, and records of an order
+//! journal, which are messages too, with what the sequencer wrote in front.
 
-use std::fmt;
-
-use tickpath_exchange::{JournalRecord, Shown};
 use tickpath_market::{
     CancelOrder, ConditionalOrder, ExecType, ExecutionReport, Kind, MassCancel, MassCancelType, NewOrder, OrdStatus,
     OrderDenied, OrderId, OrderType, PositionEffect, Quantity, ReplaceConditional, ReplaceOrder, Request, Side,
@@ -19,27 +14,10 @@ use tickpath_orders::{
 };
 use zerocopy::FromBytes;
 
-/// A field's name, and what it holds.
-pub type Field = (&'static str, Value);
+use crate::field::{self, Field, code, number, text};
+use crate::trigger;
 
-/// What a field holds.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Value {
-    Number(i128),
-    /// A word, or a decimal: a floating point number could not hold every price.
-    Text(String),
-}
-
-impl fmt::Display for Value {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Number(number) => number.fmt(f),
-            Self::Text(text) => text.fmt(f),
-        }
-    }
-}
-
-/// The message that these bytes are; none if their kind or their length is not known.
+/// Reads a message or a record of an order journal; none if its kind or its length is not known.
 pub fn read(kind: u8, payload: &[u8]) -> Option<(&'static str, Vec<Field>)> {
     Some(match Kind::from_code(kind) {
         Some(Kind::TopOfBook) => ("tick", top_of_book(&flat(payload)?)),
@@ -55,23 +33,6 @@ pub fn read(kind: u8, payload: &[u8]) -> Option<(&'static str, Vec<Field>)> {
         Some(Kind::OrderDenied) => ("order_denied", order_denied(&flat(payload)?)),
         None => return record(kind, payload),
     })
-}
-
-/// The record of an exchange's journal that these bytes are; none if it is not known.
-pub fn read_of_exchange(kind: u8, payload: &[u8]) -> Option<(&'static str, Vec<Field>)> {
-    match JournalRecord::read(kind, payload)? {
-        JournalRecord::Request { sequence, message } => {
-            let (name, fields) = read(kind, message)?;
-            Some((name, [vec![number("lane_sequence", sequence)], fields].concat()))
-        }
-        JournalRecord::Other(name, fields) => {
-            let field = |(name, value)| match value {
-                Shown::Number(value) => number(name, value),
-                Shown::Decimal(value) => text(name, value),
-            };
-            Some((name, fields.into_iter().map(field).collect()))
-        }
-    }
 }
 
 /// A record of an order journal.
@@ -204,7 +165,7 @@ fn mass_cancel(m: &MassCancel) -> Vec<Field> {
 }
 
 fn conditional_order(m: &ConditionalOrder) -> Vec<Field> {
-    [new_order(&m.order), vec![text("when", crate::when::text(&m.trigger, number_of))]].concat()
+    [new_order(&m.order), vec![text("when", trigger::text(&m.trigger, number_of))]].concat()
 }
 
 fn replace_conditional(m: &ReplaceConditional) -> Vec<Field> {
@@ -214,7 +175,7 @@ fn replace_conditional(m: &ReplaceConditional) -> Vec<Field> {
         number("account", m.account.0),
         text("quantity", m.quantity),
         text("price", m.price),
-        text("when", crate::when::text(&m.trigger, number_of)),
+        text("when", trigger::text(&m.trigger, number_of)),
         number("cause", m.cause),
     ]
 }
@@ -512,8 +473,7 @@ fn name(m: &Name) -> Vec<Field> {
 
 /// An id as its epoch and its journal sequence.
 fn order_id(name: &'static str, id: u64) -> Field {
-    let id = OrderId(id);
-    text(name, format!("{}.{}", id.epoch(), id.sequence()))
+    text(name, field::order_id(OrderId(id)))
 }
 
 fn start(m: &Start) -> Vec<Field> {
@@ -530,32 +490,4 @@ fn digest(m: &Digest) -> Vec<Field> {
 
 fn flat<T: FromBytes>(payload: &[u8]) -> Option<T> {
     T::read_from_bytes(payload).ok()
-}
-
-fn number(name: &'static str, value: impl Into<i128>) -> Field {
-    (name, Value::Number(value.into()))
-}
-
-fn text(name: &'static str, value: impl fmt::Display) -> Field {
-    (name, Value::Text(value.to_string()))
-}
-
-/// A code as a word. One that is not known stays a number.
-fn code(name: &'static str, known: Option<impl fmt::Debug>, code: impl Into<i128>) -> Field {
-    match known {
-        Some(known) => (name, Value::Text(word(known))),
-        None => number(name, code),
-    }
-}
-
-/// The name of a code: `GoodTillCancel` is `good_till_cancel`.
-pub fn word(code: impl fmt::Debug) -> String {
-    let mut word = String::new();
-    for letter in format!("{code:?}").chars() {
-        if letter.is_ascii_uppercase() && !word.is_empty() {
-            word.push('_');
-        }
-        word.push(letter.to_ascii_lowercase());
-    }
-    word
 }

@@ -1,0 +1,71 @@
+//! A field: a name and a value, and how numbers, codes and ids become values.
+
+use std::fmt;
+
+use tickpath_market::OrderId;
+
+/// A field's name and its value.
+pub type Field = (&'static str, Value);
+
+/// The value of a field.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Value {
+    /// A whole number.
+    Number(i128),
+    /// A word, or a decimal: a floating point number could not hold every price.
+    Text(String),
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(number) => number.fmt(f),
+            Self::Text(text) => text.fmt(f),
+        }
+    }
+}
+
+impl Value {
+    /// Returns the value as JSON: a number, or a string in its quotes.
+    pub(crate) fn json(&self) -> String {
+        match self {
+            Self::Number(number) => number.to_string(),
+            Self::Text(text) => serde_json::Value::from(text.as_str()).to_string(),
+        }
+    }
+}
+
+/// Makes a field of a whole number.
+pub fn number(name: &'static str, value: impl Into<i128>) -> Field {
+    (name, Value::Number(value.into()))
+}
+
+/// Makes a field of a text, or of a decimal as it is written.
+pub fn text(name: &'static str, value: impl fmt::Display) -> Field {
+    (name, Value::Text(value.to_string()))
+}
+
+/// Makes a field of a code, as a word. A code that is not known stays a number.
+pub(crate) fn code(name: &'static str, known: Option<impl fmt::Debug>, code: impl Into<i128>) -> Field {
+    match known {
+        Some(known) => (name, Value::Text(word(known))),
+        None => number(name, code),
+    }
+}
+
+/// Returns the name of a code: `GoodTillCancel` is `good_till_cancel`.
+pub fn word(code: impl fmt::Debug) -> String {
+    let mut word = String::new();
+    for letter in format!("{code:?}").chars() {
+        if letter.is_ascii_uppercase() && !word.is_empty() {
+            word.push('_');
+        }
+        word.push(letter.to_ascii_lowercase());
+    }
+    word
+}
+
+/// Writes an order's id as the epoch of its start and its journal sequence: `3474042.12`.
+pub fn order_id(id: OrderId) -> String {
+    format!("{}.{}", id.epoch(), id.sequence())
+}

@@ -1,0 +1,25 @@
+//! A message or a journal record as named fields: one line of text for people, or one JSON object for programs.
+//!
+//! ```text
+//!   kind and bytes ── read ──> a name and its fields ──┬── Entry        a line of `tickpath log cat`
+//!                                                      └── SentReport   a line of `tickpath drop-copy` and of `orders --follow`
+//!   core of a journal ── open_orders, foreign_reports ──> tables of `tickpath orders`
+//!   words of a command ── parse, trigger ──> sides, ids, triggers
+//! ```
+//!
+//! Names of fields are those of the structs. Prices and quantities are decimals as they are written, codes are words, times
+//! and ids are numbers. All of it is pure: a caller brings the bytes, the time of a stamp and the names of instruments.
+
+mod entry;
+mod field;
+mod orders;
+pub mod parse;
+mod read;
+mod report;
+pub mod trigger;
+
+pub use entry::{Content, Entry, gap_json, moment};
+pub use field::{Field, Value, number, order_id, text, word};
+pub use orders::{foreign_reports, open_orders, symbol_name};
+pub use read::read;
+pub use report::{Answer, SentReport, denial_line, report_line};

@@ -1,0 +1,57 @@
+//! Values of orders as a person types them: `buy`, `61800.1`, `gtc`, `3474042.12`.
+
+use tickpath_market::{DecimalError, OrderId, Price, Quantity, Side, TimeInForce};
+
+use crate::field;
+
+/// Why a word is not the value that it stands for.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ParseError {
+    /// The word is no side.
+    #[error("use buy or sell")]
+    Side,
+    /// The word is no time in force.
+    #[error("use day, gtc, ioc or fok")]
+    TimeInForce,
+    /// The word is no id of an order, or is not written as the OMS writes it.
+    #[error("'{0}' is no order id; write it as `tickpath orders` does, like 3474042.12")]
+    OrderId(String),
+}
+
+/// Reads a side.
+pub fn side(text: &str) -> Result<Side, ParseError> {
+    match text {
+        "buy" => Ok(Side::Buy),
+        "sell" => Ok(Side::Sell),
+        _ => Err(ParseError::Side),
+    }
+}
+
+/// Reads a time in force; `rod`, the word of Taiwan's exchanges for the rest of the day, is `day`.
+pub fn time_in_force(text: &str) -> Result<TimeInForce, ParseError> {
+    match text {
+        "day" | "rod" => Ok(TimeInForce::Day),
+        "gtc" => Ok(TimeInForce::GoodTillCancel),
+        "ioc" => Ok(TimeInForce::ImmediateOrCancel),
+        "fok" => Ok(TimeInForce::FillOrKill),
+        _ => Err(ParseError::TimeInForce),
+    }
+}
+
+/// Reads an order's id, exactly as [`order_id`](crate::order_id) writes it: numbers that do not fit would name another order.
+pub fn order_id(text: &str) -> Result<OrderId, ParseError> {
+    let parts = text.split_once('.').and_then(|(epoch, sequence)| Some((epoch.parse().ok()?, sequence.parse().ok()?)));
+    let id = parts.map(|(epoch, sequence)| OrderId::new(epoch, sequence));
+    let is_same = |id: &OrderId| field::order_id(*id) == text && id.0 != 0;
+    id.filter(is_same).ok_or_else(|| ParseError::OrderId(text.to_owned()))
+}
+
+/// Reads a quantity.
+pub fn quantity(text: &str) -> Result<Quantity, DecimalError> {
+    text.parse()
+}
+
+/// Reads a price.
+pub fn price(text: &str) -> Result<Price, DecimalError> {
+    text.parse()
+}

@@ -1,0 +1,87 @@
+//! Triggers as a person writes them: `BTCUSDT last >= 65000 and ETHUSDT bid <= 3000`.
+
+use tickpath_market::{Condition, Price, SymbolId, Trigger, TriggerDirection, TriggerJoin, TriggerPriceType};
+
+/// The remedy of each error.
+const FORM: &str = "write it like 'BTCUSDT last >= 65000', or two such joined by 'and' or 'or'";
+
+/// Why a text is no trigger. Each carries the words that cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TriggerError {
+    /// The text has neither the four words of one condition nor the nine of two.
+    #[error("'{0}' is no trigger; {form}", form = FORM)]
+    Words(String),
+    /// The word between two conditions.
+    #[error("'{0}' joins nothing: 'and' and 'or' do; {form}", form = FORM)]
+    Join(String),
+    /// The word for the price that is compared.
+    #[error("'{0}' is no price of an instrument: last, bid and ask are; {form}", form = FORM)]
+    PriceType(String),
+    /// The sign of the comparison.
+    #[error("'{0}' compares nothing: >= and <= do; {form}", form = FORM)]
+    Direction(String),
+    /// The price to compare with.
+    #[error("'{0}' is no decimal number; {form}", form = FORM)]
+    Price(String),
+}
+
+/// Reads a trigger, with the number of each instrument that it names.
+pub fn read<E: From<TriggerError>>(text: &str, symbol: impl Fn(&str) -> Result<SymbolId, E>) -> Result<Trigger, E> {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let wrong = || TriggerError::Words(text.to_owned());
+    let (first, rest) = words.split_first_chunk::<4>().ok_or_else(wrong)?;
+    let Some((join, second)) = rest.split_first() else { return Ok(Trigger::on(condition(first, &symbol)?)) };
+    let second: &[&str; 4] = second.try_into().map_err(|_| wrong())?;
+    let join = match *join {
+        "and" => TriggerJoin::And,
+        "or" => TriggerJoin::Or,
+        other => return Err(TriggerError::Join(other.to_owned()).into()),
+    };
+    Ok(Trigger::joined(condition(first, &symbol)?, join, condition(second, &symbol)?))
+}
+
+/// Writes a trigger as [`read`] reads it, with the name of each instrument.
+pub fn text(trigger: &Trigger, name: impl Fn(SymbolId) -> String) -> String {
+    let one = |condition: Condition| {
+        let price_type = match TriggerPriceType::from_code(condition.price_type) {
+            Some(TriggerPriceType::Ask) => "ask",
+            Some(TriggerPriceType::Last) => "last",
+            Some(TriggerPriceType::Bid) => "bid",
+            None => "?",
+        };
+        let direction = match TriggerDirection::from_code(condition.direction) {
+            Some(TriggerDirection::Up) => ">=",
+            Some(TriggerDirection::Down) => "<=",
+            None => "?",
+        };
+        format!("{} {price_type} {direction} {}", name(condition.symbol), condition.price)
+    };
+    let join = if trigger.join == TriggerJoin::And.code() { " and " } else { " or " };
+    trigger.conditions().map(one).collect::<Vec<_>>().join(join)
+}
+
+fn condition<E: From<TriggerError>>(
+    words: &[&str; 4],
+    symbol: impl Fn(&str) -> Result<SymbolId, E>,
+) -> Result<Condition, E> {
+    let [name, price_type, direction, price] = *words;
+    let price_type = match price_type {
+        "last" => TriggerPriceType::Last,
+        "bid" => TriggerPriceType::Bid,
+        "ask" => TriggerPriceType::Ask,
+        other => return Err(TriggerError::PriceType(other.to_owned()).into()),
+    };
+    let direction = match direction {
+        ">=" => TriggerDirection::Up,
+        "<=" => TriggerDirection::Down,
+        other => return Err(TriggerError::Direction(other.to_owned()).into()),
+    };
+    let price: Price = price.parse().map_err(|_| TriggerError::Price(price.to_owned()))?;
+    Ok(Condition {
+        price,
+        symbol: symbol(name)?,
+        price_type: price_type.code(),
+        direction: direction.code(),
+        reserved: [0; 2],
+    })
+}
