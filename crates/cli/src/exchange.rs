@@ -2,18 +2,26 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
-use signal_hook::consts::signal::SIGHUP;
+use rustix::process::{Pid, Signal};
+use signal_hook::consts::signal::{SIGHUP, SIGUSR1};
 use signal_hook::flag;
-use tickpath_clock::{HostClock, utc_ns};
-use tickpath_exchange::{Event, InitError, Orders, Settings};
+use tickpath_clock::{HostClock, sleep_ns, utc_ns};
+use tickpath_exchange::{Event, InitError, JournalRecord, Orders, Settings};
+use tickpath_log::{Next, Reader, Registration, Start};
 use tickpath_result::rfc3339;
 use tickpath_settings::SettingsError;
 
-use crate::args::Usage;
+use crate::args::{Unanswered, Usage};
 use crate::outcome::{Outcome, stop_on_signals};
 use crate::print::{note, say};
+
+/// Between two looks at an exchange's journal, and how many of them.
+const LOOK_NS: u64 = 10_000_000;
+const DAY_END_LOOKS: u32 = 1_000;
+/// The name of the record by which an exchange's day ends.
+const END_OF_DAY: &str = "end_of_day";
 
 #[derive(Debug, Clone, Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -36,11 +44,18 @@ pub enum ExchangeCommand {
         #[arg(long, value_name = "DIR", default_value = ".")]
         folder: PathBuf,
     },
+    /// End the trading day of a running exchange: its day orders expire. Before `tickpath oms day-end`
+    DayEnd {
+        /// What the exchange was told, as `tickpath exchange init` writes it
+        #[arg(long, value_name = "FILE", default_value = "exchange.toml")]
+        config: PathBuf,
+    },
 }
 
 pub fn run(args: &Exchange) -> anyhow::Result<Outcome> {
     match &args.command {
         Some(ExchangeCommand::Init { folder }) => init(folder)?,
+        Some(ExchangeCommand::DayEnd { config }) => return end_day(&read(config)?),
         None => {
             let settings = read(&args.config)?;
             settings.doubts().iter().for_each(|doubt| note(&format!("tickpath: {doubt}")));
@@ -76,6 +91,31 @@ fn init(folder: &Path) -> anyhow::Result<()> {
     say(&text)
 }
 
+/// Asks the exchange that writes the journal of these settings to end its day, and waits until its journal says so.
+fn end_day(settings: &Settings) -> anyhow::Result<Outcome> {
+    let journal = crate::log::place::journal(&settings.journal)?;
+    let mut log = Reader::open(&journal, Start::Now, Registration::Unregistered)?;
+    let Some(pid) = log.writer().and_then(|pid| Pid::from_raw(pid as i32)) else {
+        bail!("no exchange writes {journal}; start it with: tickpath exchange --config {}", settings.file.display());
+    };
+    rustix::process::kill_process(pid, Signal::USR1).with_context(|| {
+        format!("process {}, which writes {journal}, cannot be asked; ask as its user", pid.as_raw_nonzero())
+    })?;
+    for _ in 0..DAY_END_LOOKS {
+        while let Next::Message(record) = log.next()? {
+            let is_end = |name| name == END_OF_DAY;
+            if let Some(JournalRecord::Other(name, _)) = JournalRecord::read(record.kind, record.payload)
+                && is_end(name)
+            {
+                say("the day has ended at the exchange; its day orders have expired\n")?;
+                return Ok(Outcome::Good);
+            }
+        }
+        sleep_ns(LOOK_NS);
+    }
+    bail!(Unanswered("the exchange has not ended its day yet; it does so once it serves an OMS".to_owned()))
+}
+
 fn serve(settings: Settings) -> anyhow::Result<()> {
     let orders = orders().context("cannot listen for signals")?;
     let venue = settings.venue;
@@ -89,6 +129,7 @@ fn serve(settings: Settings) -> anyhow::Result<()> {
 fn orders() -> std::io::Result<Orders> {
     let orders = Orders { stop: stop_on_signals()?, ..Orders::default() };
     flag::register(SIGHUP, orders.reload.clone())?;
+    flag::register(SIGUSR1, orders.end_day.clone())?;
     Ok(orders)
 }
 

@@ -151,6 +151,7 @@ fn status_request(m: &StatusRequest) -> Vec<Field> {
         number("original", m.original.0),
         number("symbol", m.symbol.0),
         number("account", m.account.0),
+        number("fills", m.fills),
     ]
 }
 

@@ -186,7 +186,8 @@ impl Thread {
             return process;
         }
         let tasks = fs::read_dir(format!("/proc/{process}/task")).expect("it runs").flatten();
-        let is_it = |path: &PathBuf| fs::read_to_string(path.join("comm")).is_ok_and(|name| name.trim() == "oms-snapshot");
+        let is_it =
+            |path: &PathBuf| fs::read_to_string(path.join("comm")).is_ok_and(|name| name.trim() == "oms-snapshot");
         let found = tasks.map(|task| task.path()).find(is_it).expect("an OMS has a thread for snapshots");
         found.file_name().and_then(|id| id.to_str()?.parse().ok()).expect("its id")
     }
@@ -239,7 +240,8 @@ struct SmallDisk {
 impl SmallDisk {
     fn mount(folder: &Path, size: &str) -> Self {
         fs::create_dir_all(folder).expect("the folder is ours");
-        let script = format!("mount -t tmpfs -o size={size},mode=0700 tmpfs '{}' && echo ready && exec cat", folder.display());
+        let script =
+            format!("mount -t tmpfs -o size={size},mode=0700 tmpfs '{}' && echo ready && exec cat", folder.display());
         let mut unshare = Command::new("unshare");
         unshare.arg("--mount");
         if !rustix::process::geteuid().is_root() {

@@ -167,14 +167,18 @@ fn a_question_that_stays_without_an_answer_is_asked_again_less_and_less_often() 
     desk.send(limit(Side::Buy, 1, 90, 1));
     desk.faults(MUTE);
     desk.send(cancel(2, 1));
-    let asked = |desk: &Desk| desk.scene.to_venue().iter().filter(|(kind, _)| *kind == Kind::StatusRequest.code()).count();
+    let asked =
+        |desk: &Desk| desk.scene.to_venue().iter().filter(|(kind, _)| *kind == Kind::StatusRequest.code()).count();
     let mut counts = Vec::new();
     for _ in 0..6 {
         desk.wait(60 * SECOND);
         counts.push(asked(&desk));
     }
     let more: Vec<usize> = counts.windows(2).map(|pair| pair[1] - pair[0]).collect();
-    assert!(counts[0] >= 3 && more.iter().all(|&more| (0..=2).contains(&more)) && more.iter().sum::<usize>() >= 2, "{counts:?}");
+    assert!(
+        counts[0] >= 3 && more.iter().all(|&more| (0..=2).contains(&more)) && more.iter().sum::<usize>() >= 2,
+        "{counts:?}"
+    );
     assert_eq!(desk.status(1).0, OrdStatus::Unknown);
     desk.faults(NONE);
     desk.wait(16 * WITHIN_NS + SECOND);
