@@ -1,7 +1,8 @@
 //! What goes to standard output.
 
-use std::io::{IsTerminal, Write};
+use std::io::{ErrorKind, IsTerminal, Write};
 
+use anyhow::Context;
 use tickpath_explain as explain;
 use tickpath_report::Screen;
 use tickpath_result::ResultFile;
@@ -21,7 +22,13 @@ pub fn terminal(result: &ResultFile, all: bool) -> String {
     }
 }
 
-/// Prints. Whoever closed our output has read enough of it.
-pub fn say(text: &str) {
-    let _ = std::io::stdout().write_all(text.as_bytes());
+/// Prints. A closed pipe is no error: its reader has read enough.
+pub fn say(text: &str) -> anyhow::Result<()> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(error).context("standard output takes no more; give it room, or another place")
+        }
+        _ => Ok(()),
+    }
 }
