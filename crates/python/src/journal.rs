@@ -43,7 +43,8 @@ pub fn open_journal(py: Python<'_>, folder: PathBuf) -> PyResult<Journal> {
     Ok(Journal { place })
 }
 
-fn place_of(folder: &Path) -> Result<Place, Failure> {
+/// The journal in a folder, or at its URL.
+pub fn place_of(folder: &Path) -> Result<Place, Failure> {
     match folder.to_str().filter(|text| text.contains("://")) {
         Some(url) if url.starts_with("file://") => Ok(url.parse::<Place>()?),
         Some(_) => Err("a journal lies on a disk; give its folder, or file:///FOLDER".into()),

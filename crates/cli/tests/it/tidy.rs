@@ -18,6 +18,7 @@ const ROWS: &[(&str, &[&str])] = &[
     ("apparatus", &["scratch", "compare"]),
     ("harness", &["harness"]),
     ("services", &["server", "web"]),
+    ("tables", &["blotter"]),
     ("engines", &["oms", "exchange", "client", "relay"]),
     ("facade", &["bus"]),
     ("adapters", &["bus-log", "bus-redis", "bus-nats", "bus-amqp", "bus-kafka", "venue-tcp"]),
