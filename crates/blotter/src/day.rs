@@ -1,7 +1,7 @@
 //! Days of a journal: each ends with a day-end record, and the last one has not ended.
 
 use tickpath_log::{Next, OpenError, Place, Reader, Registration, Start};
-use tickpath_oms::journal;
+use tickpath_oms_journal::journal;
 use tickpath_orders::{DayEnd, RecordKind};
 use zerocopy::FromBytes;
 

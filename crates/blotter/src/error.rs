@@ -1,14 +1,14 @@
 //! Why there is no blotter.
 
 use tickpath_log::{OpenError, Place, ReadError};
-use tickpath_oms::OmsError;
+use tickpath_oms_journal::JournalError;
 
 /// Why a blotter cannot be made.
 #[derive(Debug, thiserror::Error)]
 pub enum BlotterError {
     /// The journal cannot be replayed.
     #[error(transparent)]
-    Oms(#[from] OmsError),
+    Oms(#[from] JournalError),
     /// A log of the journal cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenError),

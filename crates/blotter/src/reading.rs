@@ -1,8 +1,8 @@
 //! A journal read as far as a day goes, and followed from there.
 
 use tickpath_log::Place;
-use tickpath_oms::OmsError;
-use tickpath_oms::journal::{self, Replay};
+use tickpath_oms_journal::JournalError;
+use tickpath_oms_journal::journal::{self, Replay};
 use tickpath_orders::{Config, Core, Input};
 
 use crate::BlotterError;
@@ -112,7 +112,7 @@ fn begin(journal: &Place, day: &Day) -> Result<(Replay, Core), BlotterError> {
     }
     match Replay::open(journal) {
         Ok(whole) => return Ok((whole, Core::new(Config::default()))),
-        Err(OmsError::ArchiveGone { .. } | OmsError::CoreVersion { .. }) => {}
+        Err(JournalError::ArchiveGone { .. } | JournalError::CoreVersion { .. }) => {}
         Err(error) => return Err(error.into()),
     }
     let upto = replay.sequence();

@@ -17,7 +17,7 @@ use tickpath_log::Place;
 use tickpath_market::{
     AccountId, ExecId, ExecType, ExecutionReport, OrdStatus, OrderDenied, OrderId, Price, Quantity, Request, SymbolId,
 };
-use tickpath_oms::journal;
+use tickpath_oms_journal::journal;
 use tickpath_orders::{At, Core, Input, OrderView, Output};
 
 use crate::book::{Book, traded};

@@ -8,19 +8,20 @@ use tickpath_blotter::command::{self, BlotterArgs};
 use tickpath_server::settings::Users;
 
 use crate::args::Usage;
+use crate::desk::Known;
 use crate::outcome::Outcome;
-use crate::print::say;
+use crate::print::{note, say};
 
 pub fn run(args: &BlotterArgs) -> anyhow::Result<Outcome> {
     let (dir, users) = match &args.dir {
         Some(dir) => (dir.clone(), BTreeMap::new()),
         None => {
-            let settings = crate::desk::read_for_client(&args.config)?;
-            (settings.journal, users(&settings.users_file))
+            let known = Known::read(&args.config);
+            (known.journal()?, users(&known.users_file))
         }
     };
     let journal = crate::log::place::journal(&dir)?;
-    let mut warn = |text: &str| eprintln!("tickpath: {text}");
+    let mut warn = |text: &str| note(&format!("tickpath: {text}"));
     match command::run(args, &journal, users, &mut |text| say(text).map_err(Into::into), &mut warn) {
         Ok(()) => Ok(Outcome::Good),
         Err(error) if error.is_usage() => Err(Usage(error.to_string()).into()),
@@ -32,7 +33,7 @@ pub fn run(args: &BlotterArgs) -> anyhow::Result<Outcome> {
 /// Names of users by their sessions; none if the file cannot be read.
 fn users(file: &Path) -> BTreeMap<u16, String> {
     let users = Users::read(file).map(|users| users.list).unwrap_or_else(|error| {
-        eprintln!("tickpath: {error}; the blotter names no users");
+        note(&format!("tickpath: {error}; the blotter names no users"));
         Vec::new()
     });
     users.iter().flat_map(|user| user.sessions.iter().map(|&session| (session, user.name.clone()))).collect()
