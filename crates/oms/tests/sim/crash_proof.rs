@@ -43,7 +43,8 @@ pub fn page(tally: &Tally, seeds: u64) -> String {
          * each request without an answer put its order in doubt once its time was up; no order was booked as expired that its venue \
          worked or had filled;\n\
          * each order of which a silent venue lost messages was known again without an operator once the venue answered. Left out are \
-         orders that the\n  venue had forgotten with its day or tried under another id, those with changed fills, and worlds without power;\n\
+         orders that the\n  venue had forgotten with its day or had refused before, that an operator had resolved, or whose fills had \
+         changed, and worlds whose host had\n  lost its power;\n\
          * {} times, in the middle of a plan and at its end, all came to rest; each time two replays agreed with the OMS to the byte.\n\n\
          An order that is gone is one that the session's level allows to go: at `os` the tail of the journal that the \
          power took.\nThe venue may work it. Its id is never used again: its reports change nothing and are counted as strangers, an alarm at which\nthe desk asks its venue.\n\
