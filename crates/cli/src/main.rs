@@ -35,6 +35,7 @@ mod print;
 mod progress;
 mod report;
 mod serve;
+mod status;
 mod top;
 mod turn;
 mod words;
@@ -45,6 +46,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use command::{Args, Command};
+use order::OrderCommand;
 use outcome::Outcome;
 use print::note;
 
@@ -94,7 +96,10 @@ fn run(command: Command) -> anyhow::Result<Outcome> {
         Command::Compare(args) => compare::run(&args),
         Command::Check(args) => check::run(&args),
         Command::History(args) => history::run(&args),
-        Command::Order(args) => order::run(&args),
+        Command::Order(args) => match &args.command {
+            OrderCommand::Status(asked) => status::run(asked),
+            _ => order::run(&args),
+        },
         Command::Orders(args) => orders::run(&args),
         Command::Blotter(args) => blotter::run(&args),
         Command::DropCopy(args) => drop_copy::run(&args),

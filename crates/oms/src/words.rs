@@ -46,6 +46,7 @@ impl<C: Clock> Sequencer<C> {
             Ok(None) => return Ok(Err(WordError::NoWord.into())),
             Err(why) => return Ok(Err(why)),
         };
+        self.note_question(&word, record);
         if let Input::EnterOrder(entered) = &word {
             orders = self.core.order_of(entered.session, entered.client_order_id).into_iter().collect();
         }

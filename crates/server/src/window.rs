@@ -8,9 +8,9 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, channel};
 use mio::Waker;
 use tickpath_clock::Clock;
 use tickpath_market::{ExecType, ExecutionReport, OrderId};
-use tickpath_oms::{OmsError, Sequencer, SessionConfig};
+use tickpath_oms::{Answer, OmsError, Sequencer, SessionConfig};
 use tickpath_orders::OrderView;
-use tickpath_session::{Kind, Query, Status, Taken, write_frame, write_with_text};
+use tickpath_session::{Kind, Query, Role, Status, Taken, write_frame, write_with_text};
 use zerocopy::IntoBytes;
 
 use super::books::NewDesk;
@@ -69,7 +69,7 @@ impl Listing {
     }
 
     fn is_order_list(&self) -> bool {
-        !matches!(self.query.what, Query::STATUS | Query::ORDER)
+        !matches!(self.query.what, Query::STATUS | Query::ORDER | Query::ANSWERED)
     }
 }
 
@@ -216,6 +216,15 @@ impl Window {
         if query.what == Query::STATUS {
             let status = self.status(oms);
             write_frame(&mut frames, Kind::Answer.code(), 0, now, status.as_bytes());
+            return frames;
+        }
+        if query.what == Query::ANSWERED {
+            let answer = oms.answer(query.order).filter(|_| user.role == Role::Admin);
+            let rows = answer.map(Answer::rows).unwrap_or_default();
+            for (session, report) in &rows {
+                write_frame(&mut frames, Kind::OrderRow.code(), 0, (*session).into(), report.as_bytes());
+            }
+            write_frame(&mut frames, Kind::Answer.code(), rows.len() as u64, now, &[]);
             return frames;
         }
         let found = oms.core().order(OrderId(query.order)).filter(|order| user.sees(order.account));

@@ -185,11 +185,11 @@ pub struct CopyTrailer {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct Query {
-    /// [`Query::STATUS`], [`Query::ORDERS`] or [`Query::ORDER`].
+    /// [`Query::STATUS`], [`Query::ORDERS`], [`Query::ORDER`] or [`Query::ANSWERED`].
     pub what: u32,
     /// Zero.
     pub reserved: u32,
-    /// The OMS's id of the order that is asked for.
+    /// The OMS's id of the order that is asked for; of [`Query::ANSWERED`] a record of the journal.
     pub order: u64,
 }
 
@@ -200,6 +200,9 @@ impl Query {
     pub const ORDERS: u32 = 2;
     /// One order, open or not: a row if the OMS knows it and the user may see it, then an answer.
     pub const ORDER: u32 = 3;
+    /// The venue's answer to the question that the admin command with this record has sent to it: a row with the venue's last
+    /// report, then an answer. Without a row the venue has not answered, or the question is forgotten.
+    pub const ANSWERED: u32 = 4;
 }
 
 /// What a user may do.
