@@ -64,7 +64,7 @@ pub use identity::{Borne, Conflict, Identity};
 pub use lanes::{LanesConfig, SessionLanes, VenueLanes};
 pub use line::{LineConfig, OpenLine};
 pub use notice::Notice;
-pub use questions::Answer;
+pub use questions::{Answer, Difference, Position};
 pub use sequencer::Sequencer;
 pub use start::Inbound;
 pub use tickpath_clock::{Bucket, Rate};

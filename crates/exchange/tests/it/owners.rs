@@ -106,7 +106,7 @@ fn a_question_after_all_orders_is_answered_with_those_of_its_oms() {
         told(&other.ask(&all(6))),
         [(ORDER_STATUS, 7, 0, 98), (TRADE, 9, 0, 100), (ORDER_STATUS, 9, 0, 100), (ORDER_STATUS, 0, 0, 0)]
     );
-    // Who has no orders hears so; and to be asked changes nothing.
+    // An OMS without orders is told so; and the question changes nothing.
     let mut third = Wire::up(&site, 4, 0x3333);
     assert_eq!(told(&third.ask(&all(7))), [(ORDER_STATUS, 0, 0, 0)]);
     assert_eq!(told(&second.cancel(6)), [(CANCELED, 6, 0, 97)]);
