@@ -33,6 +33,7 @@ mod outcome;
 mod outlet;
 mod print;
 mod progress;
+mod reconcile;
 mod report;
 mod serve;
 mod status;

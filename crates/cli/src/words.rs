@@ -186,7 +186,7 @@ pub struct FillArgs {
 
 /// A text as a record has it.
 #[derive(Debug, Clone, Copy)]
-pub struct Reason([u8; 32]);
+pub struct Reason(pub [u8; 32]);
 
 pub fn kill(args: &KillArgs, on: bool) -> anyhow::Result<Outcome> {
     let known = args.admin.whom().known();
@@ -267,7 +267,8 @@ pub fn enter(enter: &Enter) -> anyhow::Result<Outcome> {
 }
 
 impl Admin {
-    fn whom(&self) -> Whom {
+    /// The OMS and the user.
+    pub fn whom(&self) -> Whom {
         Whom {
             config: self.config.clone(),
             oms: self.oms.clone(),
@@ -275,6 +276,11 @@ impl Admin {
             password_file: self.password_file.clone(),
             session: None,
         }
+    }
+
+    /// Logs in as the admin.
+    pub fn talk(&self, known: &Known) -> anyhow::Result<Talk> {
+        Talk::new(self.whom().connect(known, Since::Now)?, self.wait)?.as_admin(&self.user)
     }
 
     /// Says a word, and tells what came of it and of each order that it meant.
@@ -285,7 +291,7 @@ impl Admin {
         word: &W,
         what: &str,
     ) -> anyhow::Result<Outcome> {
-        let mut talk = Talk::new(self.whom().connect(known, Since::Now)?, self.wait)?.as_admin(&self.user)?;
+        let mut talk = self.talk(known)?;
         let (record, mut orders) = talk.word(kind, word.as_bytes())?;
         // From here on the command is taken, whatever becomes of the OMS.
         let lost = talk.follow(&mut orders);
@@ -475,7 +481,7 @@ fn status(order: &ExecutionReport) -> String {
 }
 
 /// Whether something that was asked of the order is on its way.
-fn is_pending(order: &ExecutionReport) -> bool {
+pub fn is_pending(order: &ExecutionReport) -> bool {
     let pending = [OrdStatus::PendingCancel, OrdStatus::PendingNew, OrdStatus::PendingReplace];
     OrdStatus::from_code(order.status).is_some_and(|status| pending.contains(&status))
 }
@@ -491,7 +497,7 @@ fn resolution(text: &str) -> Result<OrdStatus, String> {
     }
 }
 
-fn reason(text: &str) -> Result<Reason, String> {
+pub fn reason(text: &str) -> Result<Reason, String> {
     let (mut bytes, text) = ([0; 32], text.trim().as_bytes());
     if text.is_empty() || text.len() > bytes.len() || text.contains(&0) {
         return Err("a reason has 1 to 32 bytes of text: who says so, and why".to_owned());
