@@ -10,7 +10,7 @@ use anyhow::bail;
 use clap::Args;
 use tickpath_clock::utc_ns;
 use tickpath_fields::{Compared, standing};
-use tickpath_market::{ClientOrderId, ExecutionReport, OrdStatus, OrderType, Quantity, SymbolId, TimeInForce, VenueId};
+use tickpath_market::{ClientOrderId, ExecutionReport, OrderType, Quantity, SymbolId, TimeInForce, VenueId};
 use tickpath_orders::{EnterOrder, Inquire, Reconcile, RecordKind};
 use tickpath_session::Query;
 use zerocopy::IntoBytes;
@@ -112,10 +112,7 @@ fn compare(
 /// How an order stands now: whether that is settled, and the words for it.
 fn now(talk: &mut Talk, order: &ExecutionReport) -> (bool, String) {
     match talk.ask(Query::ORDER, order.order_id.0).map(|rows| rows.first().copied()) {
-        Ok(Some((_, now))) => {
-            let is_settled = now.status != OrdStatus::Unknown.code() && !is_pending(&now);
-            (is_settled, format!("; now {}", standing(&now)))
-        }
+        Ok(Some((_, now))) => (!is_pending(&now), format!("; now {}", standing(&now))),
         Ok(None) => (true, "; forgotten with its day".to_owned()),
         Err(why) => (false, format!("; {why}")),
     }

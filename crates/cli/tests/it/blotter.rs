@@ -92,6 +92,8 @@ fn rows_that_change_are_told_as_they_come() {
     following.await_words("until Ctrl-C");
     let ran = desk.order("new BTCUSDT buy 1 60001 --session 2 --id 9");
     assert!(ran.out.contains("new new"), "{}{}", ran.out, ran.err);
+    let ran = desk.tickpath("exchange day-end --config @/exchange.toml");
+    assert_eq!(ran.code, Some(0), "{}{}", ran.out, ran.err);
     let ran = desk.tickpath("oms day-end --config @/oms.toml");
     assert_eq!(ran.code, Some(0), "{}{}", ran.out, ran.err);
     following.await_words("has ended; rows of the next day follow");

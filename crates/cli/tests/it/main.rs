@@ -12,6 +12,7 @@ mod conditional;
 mod copies;
 mod day_end;
 mod desk;
+mod desk_days;
 mod doubled;
 mod exchange;
 mod follow;
