@@ -98,8 +98,8 @@ pub use self::bears::Bearer;
 pub use self::conditional::Armed;
 pub use self::control::{
     Boot, CancelScope, DayEnd, Doubt, EnterFill, EnterOrder, Fired, Inquire, KILL_ACCOUNT, KILL_ALL, KILL_DISK,
-    KILL_SESSION, KILL_SYMBOL, Kill, LOST_ORDER, LOST_REPORTS, LOST_REQUESTS, Line, Login, Release, Resolve, Returned,
-    Timer, scope_name, scope_named,
+    KILL_SESSION, KILL_SYMBOL, Kill, LOST_ORDER, LOST_REPORTS, LOST_REQUESTS, Line, Login, Reconcile, Release, Resolve,
+    Returned, Timer, scope_name, scope_named,
 };
 pub use self::core::{At, CORE_VERSION, Config, Core, Counts};
 pub use self::foreign::Foreign;

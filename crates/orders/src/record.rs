@@ -8,8 +8,8 @@ use tickpath_risk::{ACCOUNT_BYTES, INSTRUMENT_BYTES, SESSION_BYTES};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::control::{
-    Boot, CancelScope, DayEnd, Doubt, EnterFill, EnterOrder, Fired, Inquire, Kill, Line, Login, Release, Resolve,
-    Returned, Timer,
+    Boot, CancelScope, DayEnd, Doubt, EnterFill, EnterOrder, Fired, Inquire, Kill, Line, Login, Reconcile, Release,
+    Resolve, Returned, Timer,
 };
 use crate::reject::RejectRule;
 use crate::{AccountLimits, Ended, FirmLimits, Grant, Instrument, SessionRules, SymbolLimits, VenueRules};
@@ -77,6 +77,8 @@ pub enum Input {
     DayEnd(DayEnd),
     /// The trigger of an armed order holds.
     Fired(Fired),
+    /// An admin has a venue asked for all orders.
+    Reconcile(Reconcile),
 }
 
 macro_rules! record_kinds {
@@ -181,6 +183,8 @@ record_kinds! {
     Reject = 100,
     /// [`Name`]
     Name = 101,
+    /// [`Reconcile`]
+    Reconcile = 102,
 }
 
 /// Why bytes are not the journal record they claim to be. Codes inside a record are the core's to judge: what an older
@@ -468,6 +472,7 @@ impl Input {
             RecordKind::Timer => Self::Timer(flat(kind, bytes)?),
             RecordKind::DayEnd => Self::DayEnd(flat(kind, bytes)?),
             RecordKind::Fired => Self::Fired(flat(kind, bytes)?),
+            RecordKind::Reconcile => Self::Reconcile(flat(kind, bytes)?),
         };
         Ok(Some(input))
     }
@@ -507,6 +512,7 @@ impl Input {
             Self::Timer(_) => RecordKind::Timer,
             Self::DayEnd(_) => RecordKind::DayEnd,
             Self::Fired(_) => RecordKind::Fired,
+            Self::Reconcile(_) => RecordKind::Reconcile,
         }
     }
 
@@ -558,6 +564,7 @@ impl Input {
             Self::Timer(record) => put(&record, buffer),
             Self::DayEnd(record) => put(&record, buffer),
             Self::Fired(record) => put(&record, buffer),
+            Self::Reconcile(record) => put(&record, buffer),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! What the binary does, and the rules of the house.
 
+mod ask;
 mod bench_orders;
 mod blotter;
 mod broken;
