@@ -25,7 +25,7 @@ pub fn run(args: &StatusArgs) -> anyhow::Result<Outcome> {
     let whom = &args.common.whom;
     let mut talk = Talk::new(whom.connect(&whom.known(), Since::Now)?, args.common.wait)?;
     if args.ask_venue {
-        talk = talk.as_admin(&whom.user)?;
+        talk = talk.require_admin(&whom.user)?;
     }
     let told = tell(&mut talk, args);
     talk.client.close();

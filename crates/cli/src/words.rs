@@ -280,7 +280,7 @@ impl Admin {
 
     /// Logs in as the admin.
     pub fn talk(&self, known: &Known) -> anyhow::Result<Talk> {
-        Talk::new(self.whom().connect(known, Since::Now)?, self.wait)?.as_admin(&self.user)
+        Talk::new(self.whom().connect(known, Since::Now)?, self.wait)?.require_admin(&self.user)
     }
 
     /// Says a word, and tells what came of it and of each order that it meant.
@@ -325,7 +325,7 @@ impl Talk {
     }
 
     /// Refuses a user who is no admin.
-    pub fn as_admin(self, user: &str) -> anyhow::Result<Self> {
+    pub fn require_admin(self, user: &str) -> anyhow::Result<Self> {
         if self.client.welcome().role == tickpath_session::Role::Admin.code() {
             return Ok(self);
         }

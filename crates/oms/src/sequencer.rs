@@ -178,7 +178,7 @@ impl<C: Clock> Sequencer<C> {
     ) -> Result<(), OmsError> {
         let record = ReportRecord { report, source: venue, line: 0, lane_sequence: lane_sequence as u32 };
         self.take_report(received, record)?;
-        self.doubt_refused(venue, &report)
+        self.ask_after_loss(venue, &report)
     }
 
     #[cold]

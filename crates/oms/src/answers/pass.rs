@@ -1,7 +1,7 @@
 //! What the sequencer does with orders that their venue does not answer for.
 
 use tickpath_clock::Clock;
-use tickpath_market::{ExecType, ExecutionReport, OrdStatus, VenueId};
+use tickpath_market::{ExecType, ExecutionReport, OrdStatus, OrderId, VenueId};
 use tickpath_orders::{Doubt, Input, Inquire, LOST_ORDER, Unanswered};
 use tickpath_venue::{TOO_LATE, UNKNOWN_ORDER};
 
@@ -31,12 +31,21 @@ impl<C: Clock> Sequencer<C> {
                 break;
             };
             left -= 1;
+            if self.is_held(&found) {
+                continue;
+            }
             let (now, calibration) = (self.clock.ticks(), *self.clock.calibration());
             if self.answers.is_overdue(&found, now, |ns| calibration.ticks_of_ns(ns)) {
                 done += usize::from(self.ask_for(&found)?);
             }
         }
         Ok(done)
+    }
+
+    /// Whether a request waits here for the disk: its venue has not received it.
+    fn is_held(&self, found: &Unanswered) -> bool {
+        let record = OrderId(found.request).sequence();
+        self.held > 0 && self.commit.as_ref().is_some_and(|commit| record >= commit.synced())
     }
 
     /// Puts an order in doubt, or asks for one that is in doubt already. Returns false where its venue cannot be asked.
@@ -55,15 +64,28 @@ impl<C: Clock> Sequencer<C> {
         Ok(true)
     }
 
-    /// Puts an order in doubt whose venue has just refused a cancel or a replace because it does not work the order, while
-    /// the order is open here.
+    /// Asks for the order of a report that shows a loss: a cancel or a replace that is refused because the venue does not
+    /// work an order that is open here, or an end with more filled than was reported.
     #[inline]
-    pub(crate) fn doubt_refused(&mut self, venue: VenueId, report: &ExecutionReport) -> Result<(), OmsError> {
-        let is_refused = report.exec_type == ExecType::CancelRejected.code();
-        if is_refused && matches!(report.reason, UNKNOWN_ORDER | TOO_LATE) {
-            self.doubt_open(venue, report)
-        } else {
-            Ok(())
+    pub(crate) fn ask_after_loss(&mut self, venue: VenueId, report: &ExecutionReport) -> Result<(), OmsError> {
+        let is = |exec_type: ExecType| report.exec_type == exec_type.code();
+        if is(ExecType::CancelRejected) && matches!(report.reason, UNKNOWN_ORDER | TOO_LATE) {
+            return self.doubt_open(venue, report);
+        }
+        match (is(ExecType::Canceled) || is(ExecType::Expired)) && report.cumulative_quantity.0 > 0 {
+            true => self.ask_for_fills(venue, report),
+            false => Ok(()),
+        }
+    }
+
+    #[cold]
+    fn ask_for_fills(&mut self, venue: VenueId, report: &ExecutionReport) -> Result<(), OmsError> {
+        let Some(order) = self.core.order_said(venue, report.order_id.0) else { return Ok(()) };
+        let question = Input::Inquire(Inquire { order: order.id.0, ..Inquire::default() });
+        let lacks_fills = order.venue == venue && order.leaves.0 == 0 && order.cumulative < report.cumulative_quantity;
+        match lacks_fills && self.core.judge(&question).is_ok() {
+            true => self.take(self.clock.ticks(), &question),
+            false => Ok(()),
         }
     }
 

@@ -72,7 +72,7 @@ impl<C: Clock> Sequencer<C> {
         if let Some(lines) = self.lines(line.venue) {
             lines.journaled(line, message.sequence + 1);
         }
-        self.doubt_refused(line.venue, &report)
+        self.ask_after_loss(line.venue, &report)
     }
 
     #[cold]

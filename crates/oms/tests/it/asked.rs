@@ -45,7 +45,9 @@ impl Asking {
     }
 
     fn turn(&mut self) {
-        (0..50).for_each(|_| drop(poll(&mut self.oms)));
+        for _ in 0..50 {
+            poll(&mut self.oms);
+        }
     }
 
     /// Has an admin ask for all orders. Gives the record, and the question that the venue has received.

@@ -27,7 +27,7 @@ fn does_not_start(scene: &mut Scene, desk: &Desk) -> String {
 }
 
 fn end_day(scene: &Scene, oms: &mut Inline<SimulatedClock>) {
-    let day = DayEnd { day: 20_260_202, ..DayEnd::default() };
+    let day = DayEnd::default();
     let ended = oms.sequencer().word(scene.clock.ticks(), RecordKind::DayEnd.code(), day.as_bytes());
     ended.expect("it is journaled").expect("a day may end");
 }

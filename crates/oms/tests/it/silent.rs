@@ -224,6 +224,19 @@ fn a_cancel_that_is_lost_leaves_its_order_working_and_may_be_asked_for_again() {
 }
 
 #[test]
+fn a_fill_that_is_lost_before_a_cancel_is_found_by_its_end() {
+    let mut desk = Desk::new(watch());
+    desk.send(limit(Side::Buy, 1, 100, 3));
+    desk.faults(DEAF);
+    desk.send(limit(Side::Sell, 2, 100, 1));
+    desk.faults(NONE);
+    desk.send(cancel(3, 1));
+    assert_eq!(desk.status(1), (OrdStatus::Canceled, Quantity::from_whole(1)));
+    assert_eq!(desk.position(), 1);
+    desk.check_replay();
+}
+
+#[test]
 fn a_question_that_stays_without_an_answer_is_asked_again_less_and_less_often() {
     let mut desk = Desk::new(watch());
     desk.send(limit(Side::Buy, 1, 90, 1));
@@ -299,7 +312,8 @@ fn a_venue_whose_rules_end_day_orders_need_not_confirm_it() {
     let mut desk = Desk::new(VenueWatch { expires_day_orders: true, ..watch() });
     desk.send(limit(Side::Buy, 1, 90, 1));
     desk.end_day(0).expect("there is room");
-    assert_eq!(desk.status(1).0, OrdStatus::Expired);
+    let told = desk.client.told();
+    assert!(told.contains(&(1, ExecType::Expired, OrdStatus::Expired)), "{told:?}");
 }
 
 #[test]

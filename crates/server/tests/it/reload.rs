@@ -73,7 +73,9 @@ fn said_while(files: &Files, change: impl FnOnce(&AtomicBool), is_enough: impl F
         let stop = &stop;
         let _stops = Stops(stop);
         let running = scope.spawn(move || {
-            let ran = tickpath_server::run(clock(), &config, &server, None, stop, || drop(is_ready.send(())));
+            let ran = tickpath_server::run(clock(), &config, &server, None, stop, || {
+                let _ = is_ready.send(());
+            });
             ran.map(drop).map_err(|e| e.to_string())
         });
         let mut hear_until = |is_enough: &dyn Fn(&str) -> bool| {
