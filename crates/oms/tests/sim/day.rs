@@ -6,6 +6,7 @@ use tickpath_oms::{CommandError, OmsError, Sequencer};
 use tickpath_orders::{DayEnd, RecordKind};
 use zerocopy::IntoBytes;
 
+use crate::around::Around;
 use crate::clock::SimClock;
 use crate::desk::VENUES;
 use crate::ends::End;
@@ -80,7 +81,7 @@ impl World {
         self.tally.add("rolls of the journal cut short", u64::from(steps > roll::STEPS));
         self.tell(|| format!("      killed in the day's end, at reading {kill_at}, {steps} steps undone"));
         self.days_before = Some(days);
-        self.ended(End::InDayEnd);
+        self.ended(End::InRoll);
         self.clients.iter_mut().filter_map(|client| client.remote.as_mut()).for_each(Remote::cut);
         if dice.one_in(3) {
             self.tally.count("power lost in a day's end");

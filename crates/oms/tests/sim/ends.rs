@@ -11,7 +11,7 @@ pub enum End {
     InTurn,
     InStart,
     InStop,
-    InDayEnd,
+    InRoll,
     PowerAllKept,
     PowerSyncedKept,
     PowerInPieces,
@@ -62,7 +62,7 @@ impl End {
             Self::InTurn => "the OMS, at any look at the clock in a turn: between journal, core, venue and client",
             Self::InStart => "the OMS, at any look at the clock while it starts: a second crash during recovery",
             Self::InStop => "the OMS, while it stops",
-            Self::InDayEnd => {
+            Self::InRoll => {
                 "the OMS, while a day ends: at any look at the clock, and between any two file operations of the roll"
             }
             Self::PowerAllKept => "the host; the disk kept what was not synced, too",
