@@ -63,6 +63,8 @@ pub enum Event {
         number: u64,
         /// When the OMS said it, in ticks of its host's clock.
         stamp: u64,
+        /// The same in nanoseconds since the Unix epoch; none from an OMS of an older version.
+        utc_ns: Option<u64>,
         /// To whom.
         session: u16,
         /// Its number there.

@@ -145,7 +145,8 @@ impl Numbers {
         }
         if self.is_next(&inner, tell) {
             let Copied { session, session_number, .. } = copied;
-            tell(Event::Copied { number, stamp, session, session_number, report });
+            let utc_ns = frame.text.first_chunk().map(|bytes| u64::from_le_bytes(*bytes));
+            tell(Event::Copied { number, stamp, utc_ns, session, session_number, report });
         }
     }
 

@@ -148,7 +148,7 @@ fn is_for_the_start(path: &[&str]) -> bool {
         path,
         ["name" | "journal" | "ticks" | "metrics" | "web" | "log"]
             | ["listen" | "tls" | "core" | "drop_copy", ..]
-            | ["sessions", "heartbeat_ms" | "most"]
+            | ["sessions", "heartbeat_ms" | "most" | "keep_days"]
             | ["venue", "lines", ..]
     )
 }

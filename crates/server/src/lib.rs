@@ -90,10 +90,12 @@ fn open<C: Clock>(oms: &mut Sequencer<C>, server: &ServerConfig, opening: Openin
     let bell = bell.transpose().map_err(OpenError::Sockets)?;
     let (desks, changed) = channel();
     let (window, asking) = Window::new(server.events.clone(), changed, oms.clock().ticks(), bell.clone());
+    let marks = oms.history().unwrap_or_default();
+    marks.keep(server.keep_days);
     let opened = Opened {
         journal: oms.journal_id(),
         place: oms.journal_place(),
-        marks: oms.history().unwrap_or_default(),
+        marks,
         next_report: oms.next_reports(),
         asking,
         desks,

@@ -147,7 +147,8 @@ pub struct Taken {
     pub record: u64,
 }
 
-/// Before a report to somebody else, in a drop copy. The frame's number is the report's place among all that is said.
+/// Before a report to somebody else, in a drop copy. The frame's number is the report's place among all that is said, its
+/// text the time of the report in nanoseconds since the Unix epoch, 8 bytes little-endian.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct Copied {

@@ -44,7 +44,7 @@ pub use init::{InitError, Initial, init};
 pub use instruments::instrument_columns;
 pub use lines::LineSettings;
 pub use pattern::{AccountPattern, AccountPatternError};
-pub use sessions::{DenialLimits, MOST_SESSIONS, Sessions};
+pub use sessions::{DenialLimits, KEEP_DAYS, MOST_SESSIONS, Sessions};
 pub use symbols::symbol_columns;
 pub use users::{ROLES, User, Users};
 pub use venue::Venue;

@@ -10,6 +10,7 @@ use std::thread::JoinHandle;
 
 use tickpath_client::{Client as Remote, ClientError, Config as RemoteConfig, Event, Since};
 use tickpath_clock::HostClock;
+use tickpath_server::settings::KEEP_DAYS;
 use tickpath_server::{ServerConfig, ServerEvent, TlsFiles};
 use tickpath_session::{Query, Refusal, Secret, Status};
 
@@ -27,6 +28,7 @@ pub(crate) struct House {
     feed: Writer,
     /// What encrypts who comes by TCP.
     pub(crate) tls: Option<TlsFiles>,
+    pub(crate) keep_days: u32,
     pub(crate) running: Option<Running>,
 }
 
@@ -64,7 +66,7 @@ impl House {
             let accounts = if session == 2 { vec![ALL_ACCOUNTS] } else { Vec::new() };
             config.desk.sessions.push(SessionConfig { session, accounts, ..config.desk.sessions[0].clone() });
         }
-        let mut house = Self { name, folder, config, clock, feed, tls: None, running: None };
+        let mut house = Self { name, folder, config, clock, feed, tls: None, keep_days: KEEP_DAYS, running: None };
         house.start();
         house
     }
@@ -89,6 +91,7 @@ impl House {
             users,
             heartbeat_ms: 10_000,
             most: 16,
+            keep_days: self.keep_days,
             settings: None,
             reload: Arc::default(),
             sessions,
