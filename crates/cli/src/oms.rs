@@ -14,6 +14,7 @@ use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
 use rustix::process::{Pid, Signal};
 use tickpath_client::{Event, Since};
+use tickpath_clock::utc_ns;
 use tickpath_log::{Reader, Registration, Start};
 use tickpath_server::settings::{
     self, AccountPattern, EditError, InitError, NewUser, ROLES, Settings, User, Users, UsersFile,
@@ -225,8 +226,10 @@ fn summary(settings: &Settings) -> String {
     let scheme = if listen.tls.is_some() { "tls" } else { "tcp" };
     let places: Vec<String> = unix.chain(listen.tcp.iter().map(|address| format!("{scheme}://{address}"))).collect();
     let sessions: usize = users.list.iter().map(|user| user.sessions.len()).sum();
+    let next = settings.day.as_ref().and_then(|calendar| Some((calendar, calendar.next_close(utc_ns())?)));
+    let next = next.map(|(calendar, close)| format!("; its day ends next at {}", calendar.describe(&close)));
     format!(
-        "{} is sound: '{}' would listen on {}, keep its journal in {}, work {}, wait {}, for {}, {}, {}, {} with {}",
+        "{} is sound: '{}' would listen on {}, keep its journal in {}, work {}, wait {}, for {}, {}, {}, {} with {}{}",
         settings.file.display(),
         settings.name,
         places.join(" and "),
@@ -238,6 +241,7 @@ fn summary(settings: &Settings) -> String {
         counted(accounts.len(), "account"),
         counted(users.list.len(), "user"),
         counted(sessions, "session"),
+        next.unwrap_or_default(),
     )
 }
 

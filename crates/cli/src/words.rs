@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use anyhow::bail;
 use clap::{Args, Subcommand};
 use tickpath_client::{Client, ClientError, Event, Since};
-use tickpath_clock::{Clock, HostClock, utc_day, utc_ns};
+use tickpath_clock::{Clock, HostClock, utc_ns};
 use tickpath_fields::parse::{order_id, price, quantity, side, time_in_force};
 use tickpath_fields::word;
 use tickpath_market::{
@@ -104,7 +104,7 @@ pub struct ResolveArgs {
 
 #[derive(Debug, Clone, Args)]
 pub struct DayEndArgs {
-    /// Which day has ended, as 20261122; today in UTC if not given
+    /// Which day has ended, as 20261122; if not given today, in the time zone of [day] in the file or else in UTC
     #[arg(long, value_name = "YYYYMMDD", value_parser = day)]
     pub day: Option<u32>,
     #[command(flatten)]
@@ -215,13 +215,9 @@ pub fn resolve(args: &ResolveArgs) -> anyhow::Result<Outcome> {
 }
 
 pub fn day_end(args: &DayEndArgs) -> anyhow::Result<Outcome> {
-    let day = args.day.unwrap_or_else(today);
-    args.admin.say(
-        &args.admin.whom().known(),
-        RecordKind::DayEnd,
-        &DayEnd { day, lane_sequence: 0 },
-        &format!("day {day} has ended"),
-    )
+    let known = args.admin.whom().known();
+    let day = args.day.unwrap_or_else(|| known.day(utc_ns()));
+    args.admin.say(&known, RecordKind::DayEnd, &DayEnd { day, lane_sequence: 0 }, &format!("day {day} has ended"))
 }
 
 pub fn enter(enter: &Enter) -> anyhow::Result<Outcome> {
@@ -474,9 +470,4 @@ fn day(text: &str) -> Result<u32, String> {
     let day = text.parse::<u32>().ok().filter(|_| text.len() == 8);
     let is_day = |day: &u32| (1..=12).contains(&(day / 100 % 100)) && (1..=31).contains(&(day % 100));
     day.filter(is_day).ok_or_else(|| "write the day like 20261122".to_owned())
-}
-
-/// Today in UTC, as 20261122.
-fn today() -> u32 {
-    utc_day(utc_ns())
 }

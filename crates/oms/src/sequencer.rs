@@ -12,6 +12,7 @@ use tickpath_orders::{
 
 use crate::OmsError;
 use crate::answers::Answers;
+use crate::calendar::DueDay;
 use crate::commit::{AckLevel, Commit, CommitByHand};
 use crate::definitions::Definitions;
 use crate::history::{History, Marks};
@@ -84,6 +85,8 @@ pub struct Sequencer<C> {
     pub(crate) answers: Answers,
     /// The last day that ended by name, as 20261122; zero before the first.
     pub(crate) last_day: u32,
+    /// The calendar by which days end.
+    pub(crate) due: DueDay,
 }
 
 /// The core's side of a front.
@@ -303,7 +306,7 @@ impl<C: Clock> Sequencer<C> {
             if now.wrapping_sub(self.venues_seen) > self.clock.calibration().ticks_of_ns(VENUES_NS) {
                 self.venues_seen = now;
                 self.look_at_levels();
-                done += self.look_after_venues()? + self.look_for_answers()?;
+                done += self.look_after_venues()? + self.look_for_answers()? + self.end_due_day()?;
             }
         }
         if self.core.keeps_waiting() {

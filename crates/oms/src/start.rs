@@ -13,6 +13,7 @@ use tickpath_orders::{
 
 use crate::OmsError;
 use crate::answers::Answers;
+use crate::calendar::DueDay;
 use crate::commit::{AckLevel, Commit};
 use crate::config::Config;
 use crate::define::raise;
@@ -135,6 +136,7 @@ impl<C: Clock> Sequencer<C> {
             next_snapshot: u64::MAX,
             answers: Answers::default(),
             last_day: 0,
+            due: DueDay::default(),
         }
     }
 
