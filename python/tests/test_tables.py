@@ -283,6 +283,32 @@ def test_a_journal_has_requests_reports_and_denials(tmp_path: Path) -> None:
     assert denials.schema["limit"] == pl.Decimal(38, 0)
 
 
+def test_a_blotter_has_orders_fills_and_positions(tmp_path: Path) -> None:
+    at = tp.now()
+    plant(tmp_path, at)
+    blotter = tp.blotter(tmp_path / "journal")
+    assert blotter.place == f"file://{tmp_path}/journal" and repr(blotter) == f"Blotter({blotter.place})"
+    assert (blotter.day, blotter.first_record, blotter.before_record) == (None, 0, 7)
+
+    orders = pl.DataFrame(blotter.orders)
+    assert orders["order_id"].to_list() == [EPOCH << 40 | sequence for sequence in (2, 3)]
+    assert orders["status"].to_list() == ["denied"] * 2 and all(orders["reason"].to_list())
+    assert orders["price"].to_list() == [Decimal("100.5"), None]
+    assert orders["order_type"].to_list() == ["limit", "market"]
+    assert orders["side"].to_list() == ["buy"] * 2 and orders["venue"].to_list() == [None] * 2
+    assert orders.schema["entered_utc"] == pl.Datetime("ns", "UTC")
+    # The report is of an order that was never sent: nothing of it is booked.
+    assert pl.DataFrame(blotter.fills).height == pl.DataFrame(blotter.positions).height == 0
+    assert pl.DataFrame(blotter.positions).schema["realised_profit"] == pl.Decimal(38, 16)
+
+    with pytest.raises(tp.ConnectError, match="no day 20261128 has ended"):
+        tp.blotter(tmp_path / "journal", day=20261128)
+    with pytest.raises(tp.ConnectError, match="no day begins with record 3; days begin with 0"):
+        tp.blotter(tmp_path / "journal", first_record=3)
+    with pytest.raises(tp.ConnectError, match="'NOPE' is no instrument of this journal; no instrument is defined in it"):
+        tp.blotter(tmp_path / "journal", marks={"NOPE": 1})
+
+
 def test_what_is_no_journal_is_told(tmp_path: Path) -> None:
     record(tmp_path, (b"x", KIND))
     with pytest.raises(tp.ConnectError, match="no order journal: it does not begin with a start record"):
@@ -310,3 +336,7 @@ def test_a_journal_of_the_command_says_what_the_command_says(tmp_path: Path) -> 
     assert left["released"].count() == counts["t1_t2"]
     assert left.filter(pl.col("released") < pl.col("stamp")).height == 0
     assert set(reports["client_order_id"].drop_nulls()) <= set(requests["order_id"])
+    blotter = tp.blotter(tmp_path / "journal")
+    orders, fills = pl.DataFrame(blotter.orders), pl.DataFrame(blotter.fills)
+    assert set(orders["order_id"]) == set(requests["order_id"])
+    assert orders["filled"].sum() == fills["counted_quantity"].sum()

@@ -9,7 +9,7 @@
 Prices and quantities are whole numbers of 10⁻⁸: `tp.decimal(tick.bid)` is one as a Decimal. `tp.TOP_OF_BOOK` and `tp.TRADE`
 are a tick's and a trade's record as numpy has it, which is imported by who asks for them. What can go wrong is in
 `tickpath.errors`, what a task awaits in `tickpath.aio`, the benches in `tickpath.lab`. `tp.run` and `tp.orders` trade;
-`tp.recording` and `tp.journal` are tables.
+`tp.recording`, `tp.journal` and `tp.blotter` are tables.
 """
 
 from decimal import MAX_PREC, Context, Decimal, Inexact, InvalidOperation
@@ -17,6 +17,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 from ._native import (
+    Blotter,
     Bridge,
     Bus,
     Carried,
@@ -40,6 +41,7 @@ from ._native import (
     Table,
     TopOfBook,
     Trade,
+    blotter,
     bridge,
     connect,
     journal,
@@ -84,6 +86,7 @@ __all__ = [
     "SELL",
     "STOP",
     "BatchError",
+    "Blotter",
     "Bridge",
     "Bus",
     "Carried",
@@ -126,6 +129,7 @@ __all__ = [
     "TopOfBook",
     "TopicFull",
     "Trade",
+    "blotter",
     "bridge",
     "connect",
     "decimal",

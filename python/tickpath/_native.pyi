@@ -5,6 +5,7 @@ from typing import Any, Final, Literal, NoReturn, Self, TypeAlias, TypeVar, fina
 from typing_extensions import Buffer
 
 __all__ = [
+    "Blotter",
     "Bridge",
     "Bus",
     "Carried",
@@ -29,6 +30,7 @@ __all__ = [
     "Table",
     "TopOfBook",
     "Trade",
+    "blotter",
     "bridge",
     "connect",
     "journal",
@@ -97,6 +99,44 @@ def recording(url: str, topic: str) -> Recording:
     """A topic that lies in a log, as tables: of a recording, file:///FOLDER, or of what of a topic is there, shm://."""
 def journal(folder: str | PathLike[str]) -> Journal:
     """The journal of an OMS, as tables: the folder in which it lies, or its URL, file:///FOLDER."""
+def blotter(
+    folder: str | PathLike[str],
+    *,
+    day: int | None = None,
+    first_record: int | None = None,
+    marks: dict[str, int] | None = None,
+    starts: dict[str, int] | None = None,
+) -> Blotter:
+    """The orders, fills and positions of a day of an OMS's journal: of the day that goes on, of the one that ended with
+    the date `day`, like 20261128, or of the one that begins with `first_record`. `marks` are prices to value positions
+    at, `starts` what they cost at the start of the day, by the names of instruments, in units of 10⁻⁸.
+    """
+@final
+class Blotter:
+    """The orders, fills and positions of a day, as they were when it was opened. Profit is by the average cost method."""
+
+    @property
+    def place(self) -> str:
+        """Where its journal lies."""
+    @property
+    def day(self) -> int | None:
+        """The date that the day ended with; None if it has not ended."""
+    @property
+    def first_record(self) -> int:
+        """Its first record."""
+    @property
+    def before_record(self) -> int:
+        """The record behind the last one that was read."""
+    @property
+    def orders(self) -> Table:
+        """The orders, in the order of their entry."""
+    @property
+    def fills(self) -> Table:
+        """The fills, in the order of their first reports."""
+    @property
+    def positions(self) -> Table:
+        """The positions with their profit, by account and instrument."""
+
 @final
 class Bridge:
     """Carries topics from one bus to another, until it is closed. Use it in a `with` block, or close it: what has ended

@@ -35,6 +35,8 @@ pub enum Command {
     Order(crate::order::Order),
     /// The open orders of an order journal, and what becomes of them; safe while its OMS trades
     Orders(crate::orders::Orders),
+    /// Orders, fills and profit of a day, from an order journal: tables, CSV, JSON; safe while its OMS trades
+    Blotter(tickpath_blotter::command::BlotterArgs),
     /// What an OMS tells others, a line each, by the session of a user who hears a drop copy
     DropCopy(crate::drop_copy::DropCopy),
     /// An OMS as a server: check its configuration, make a first one, change its users

@@ -12,6 +12,7 @@
 
 mod args;
 mod bench;
+mod blotter;
 mod check;
 mod command;
 mod compare;
@@ -95,6 +96,7 @@ fn run(command: Command) -> anyhow::Result<Outcome> {
         Command::History(args) => history::run(&args),
         Command::Order(args) => order::run(&args),
         Command::Orders(args) => orders::run(&args),
+        Command::Blotter(args) => blotter::run(&args),
         Command::DropCopy(args) => drop_copy::run(&args),
         Command::Oms(args) => oms::run(&args),
         Command::Top(args) => top::run(&args),

@@ -295,7 +295,11 @@ impl Admin {
             RecordKind::CancelScope if orders.is_empty() => format!("{what}; no order was open there"),
             _ => what.to_owned(),
         };
-        tell(record, &what, &orders, lost)
+        let told = tell(record, &what, &orders, lost);
+        if let RecordKind::DayEnd = kind {
+            note_working(&orders);
+        }
+        told
     }
 }
 
@@ -440,9 +444,20 @@ fn status(order: &ExecutionReport) -> String {
     OrdStatus::from_code(order.status).map_or_else(|| order.status.to_string(), word)
 }
 
+/// Notes the orders that outlive a day, for their venue works them still.
+fn note_working(orders: &[Row]) {
+    let works = |(_, order): &&Row| order.leaves_quantity.0 > 0 && !is_pending(order);
+    let (count, verb) = match orders.iter().filter(works).count() {
+        0 => return,
+        1 => ("1 order".to_owned(), "works at its venue"),
+        count => (format!("{count} orders"), "work at their venues"),
+    };
+    note(&format!("tickpath: {count} still {verb} and outlive the day; cancel those that should not"));
+}
+
 /// Whether something that was asked of the order is on its way.
 fn is_pending(order: &ExecutionReport) -> bool {
-    let pending = [OrdStatus::PendingCancel, OrdStatus::PendingNew, OrdStatus::PendingReplace];
+    let pending = [OrdStatus::PendingCancel, OrdStatus::PendingNew, OrdStatus::PendingReplace, OrdStatus::Unknown];
     OrdStatus::from_code(order.status).is_some_and(|status| pending.contains(&status))
 }
 

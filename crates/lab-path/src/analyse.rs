@@ -11,7 +11,7 @@ use std::path::Path;
 use tickpath_clock::{Calibration, Gap};
 use tickpath_log::{Next, Place, Reader, Registration, Start};
 use tickpath_market::{OrderId, Request};
-use tickpath_oms::OmsError;
+use tickpath_oms::JournalError;
 use tickpath_oms::journal::logs;
 use tickpath_orders::{At, Config, Core, Input, Output, Outputs, RecordKind, Stop};
 use zerocopy::FromBytes;
@@ -112,10 +112,10 @@ impl Reading {
         let (start, first) = (log.position(), log.sequence());
         let mut before = start;
         loop {
-            match log.next().map_err(OmsError::from).map_err(LabError::other)? {
+            match log.next().map_err(JournalError::from).map_err(LabError::other)? {
                 Next::Message(record) => {
                     let sequence = record.sequence;
-                    let wrong = |reason| OmsError::Record { sequence, reason };
+                    let wrong = |reason| JournalError::Record { sequence, reason };
                     match Input::read(record.kind, record.payload).map_err(wrong).map_err(LabError::other)? {
                         Some(input) => {
                             let group = self.input(sequence, record.stamp, &input);
@@ -125,7 +125,7 @@ impl Reading {
                             }
                         }
                         None if sequence == first && record.kind != RecordKind::Start.code() => {
-                            return Err(LabError::other(OmsError::NoJournal));
+                            return Err(LabError::other(JournalError::NoJournal));
                         }
                         None => self.note(record.kind, record.payload),
                     }
@@ -135,7 +135,7 @@ impl Reading {
                 Next::Empty => break,
             }
         }
-        log.check_end().map_err(OmsError::from).map_err(LabError::other)?;
+        log.check_end().map_err(JournalError::from).map_err(LabError::other)?;
         self.journal.bytes += log.position() - start;
         Ok(())
     }

@@ -10,10 +10,10 @@
 
 use tickpath_clock::{Clock, utc_day};
 use tickpath_market::{OrderId, VenueId};
+use tickpath_oms_journal::{Ballast, JournalError};
 use tickpath_orders::{DayEnd, WordError};
 
 use crate::OmsError;
-use crate::ballast::Ballast;
 use crate::calendar::Calendar;
 use crate::notice::Notice;
 use crate::sequencer::Sequencer;
@@ -115,16 +115,16 @@ impl<C: Clock> Sequencer<C> {
             return Ok(());
         }
         match self.journal.roll(self.clock.ticks(), ballast) {
-            Err(e @ OmsError::NotArchived(_)) => {
+            Err(e @ JournalError::NotArchived(_)) => {
                 self.notices.add(Notice::NotArchived(e.to_string()));
                 return Ok(());
             }
-            Err(OmsError::Disk(e)) => return self.fail_disk(&e.to_string()).map(drop),
+            Err(JournalError::Disk(e)) => return self.fail_disk(&e.to_string()).map(drop),
             rolled => rolled?,
         }
         self.journal.reserve()?;
         if let Some(commit) = &self.commit {
-            commit.move_on(self.journal.log()).map_err(OmsError::Disk)?;
+            commit.move_on(self.journal.log()).map_err(JournalError::Disk)?;
         }
         self.let_held()?;
         if let Some(history) = &mut self.history {

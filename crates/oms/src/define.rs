@@ -1,7 +1,8 @@
 //! What a desk changes in what is defined: at a start, and while the OMS runs.
 
 use tickpath_clock::Clock;
-use tickpath_orders::Input;
+use tickpath_oms_journal::JournalError;
+use tickpath_orders::{Grant, Input, SessionRules};
 
 use crate::OmsError;
 use crate::commit::AckLevel;
@@ -26,7 +27,7 @@ impl<C: Clock> Sequencer<C> {
         if changes > 0 && !self.disk_failed {
             // What comes next finds its memory ready, as behind a start.
             match self.journal.sync().and_then(|()| self.journal.reserve()) {
-                Err(OmsError::Disk(e)) => self.fail_disk(&e.to_string()).map(drop)?,
+                Err(JournalError::Disk(e)) => self.fail_disk(&e.to_string()).map(drop)?,
                 synced => synced?,
             }
         }
@@ -36,7 +37,8 @@ impl<C: Clock> Sequencer<C> {
     /// The same at a start. After a loss of power, what the definitions were says what may have left: whoever calls has
     /// them on the disk before anything leaves under them.
     pub(crate) fn journal_changes(&mut self, desk: &Desk) -> Result<usize, OmsError> {
-        let (names, changes) = (self.definitions.new_names(desk), self.definitions.changes(desk));
+        let names = self.definitions.new_names(&desk.names);
+        let changes = self.definitions.changes(definitions(desk));
         for name in &names {
             self.journal.name(self.clock.ticks(), name)?;
             self.definitions.note_name(*name);
@@ -88,4 +90,31 @@ pub(crate) fn raise(levels: &mut Vec<AckLevel>, session: u16, level: AckLevel) {
     if level == AckLevel::Disk {
         levels[place] = level;
     }
+}
+
+/// Returns a desk as the inputs that define it.
+fn definitions(desk: &Desk) -> Vec<Input> {
+    let mut inputs: Vec<Input> = desk.instruments.iter().copied().map(Input::Instrument).collect();
+    inputs.extend(desk.accounts.iter().copied().map(Input::Account));
+    inputs.extend(desk.venues.iter().copied().map(Input::Venue));
+    inputs.extend(desk.symbols.iter().copied().map(Input::SymbolLimits));
+    inputs.extend(desk.firm.map(Input::Firm));
+    inputs.extend(desk.rejects.iter().copied().map(Input::Reject));
+    for rules in &desk.sessions {
+        let session = rules.session;
+        inputs.push(Input::Session(SessionRules {
+            session,
+            cancel_on_disconnect: u8::from(rules.cancel_on_disconnect),
+            level: rules.level as u8,
+            withheld: rules.withheld,
+            max_order_quantity: rules.limits.max_order_quantity,
+            max_notional: rules.limits.max_notional.0.to_le_bytes(),
+            rate_limit: rules.limits.rate_limit,
+            rate_window_ns: rules.limits.rate_window_ns,
+            ..SessionRules::default()
+        }));
+        let grants = rules.accounts.iter().map(|&account| Input::Grant(Grant { account, session, reserved: 0 }));
+        inputs.extend(grants);
+    }
+    inputs
 }

@@ -4,13 +4,13 @@
 //! name of the last: the journal has one day open at a time.
 
 use tickpath_clock::Clock;
+use tickpath_oms_journal::journal::time_of;
 use tickpath_orders::{DayEnd, RecordKind};
 use zerocopy::IntoBytes;
 
 use crate::OmsError;
 use crate::calendar::{Calendar, Close, DueDay};
 use crate::notice::Notice;
-use crate::replay::time_of;
 use crate::sequencer::Sequencer;
 
 /// Time between two tries to end a day whose end was refused.

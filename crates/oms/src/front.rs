@@ -7,8 +7,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use tickpath_oms_journal::LaneKind;
+
 use crate::OmsError;
-use crate::lanes::{Event, LaneKind};
+use crate::lanes::Event;
 
 pub use crate::sequencer::{Bell, Window};
 

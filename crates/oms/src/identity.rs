@@ -15,10 +15,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use tickpath_market::{AccountId, Symbol, SymbolId, VenueId};
+use tickpath_oms_journal::Definitions;
 use tickpath_orders::{AccountLimits, Bearer, Core, Instrument, NAME_SESSION, NAME_VENUE, Name};
 
 use crate::config::Desk;
-use crate::definitions::Definitions;
 
 /// Why a desk is not taken: each number that would get another meaning while something bears it. As text each conflict is
 /// a sentence on a line of its own.

@@ -7,8 +7,9 @@ use tickpath_log::{
     retire,
 };
 use tickpath_market::VenueId;
+use tickpath_oms_journal::{LaneKind, LineId};
 
-use crate::line::{LineConfig, LineId};
+use crate::line::LineConfig;
 
 /// Where the lanes of one OMS lie, and how large they are.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,23 +26,6 @@ pub struct LanesConfig {
     pub request_bytes: usize,
     /// Bytes of each report log: a client that lags by more than this learns how many reports it missed.
     pub report_bytes: usize,
-}
-
-/// What a lane carries.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum LaneKind {
-    /// Requests of a client session: written by the client.
-    Requests(u16),
-    /// Reports to a client session: written by the OMS. A slow client never stops it.
-    Reports(u16),
-    /// Requests to a venue: written by the OMS, read by the venue.
-    VenueRequests(VenueId),
-    /// Reports of a venue: written by the venue, which waits for the OMS.
-    VenueReports(VenueId),
-    /// Requests to a venue by a line, which the OMS itself carries on; its reports come by no lane.
-    Line(LineId),
-    /// Words of the operator.
-    Control,
 }
 
 /// What a lane, a line, or a front brings.
@@ -84,43 +68,6 @@ pub struct VenueLanes {
     pub requests: Reader,
     /// To the OMS.
     pub reports: Writer,
-}
-
-impl LaneKind {
-    /// What it carries and for whom, as a journal record says it.
-    pub(crate) fn code(self) -> (u8, u16) {
-        match self {
-            Self::Requests(session) => (1, session),
-            Self::Reports(session) => (2, session),
-            Self::VenueRequests(venue) => (3, venue.0),
-            Self::VenueReports(venue) => (4, venue.0),
-            Self::Control => (5, 0),
-            Self::Line(line) => (6, line.index()),
-        }
-    }
-
-    /// What a lane of this journal has as its journal's id: no other lane of it has the same, so that two that change names
-    /// do not pass for each other.
-    pub(crate) fn mark(self, journal: u64) -> u64 {
-        let (carries, index) = self.code();
-        journal ^ (u64::from(carries) << 16 | u64::from(index)).wrapping_mul(0x9e37_79b9_7f4a_7c15)
-    }
-
-    /// The journal's id behind a mark of [`Self::mark`]: the identity that all lanes and lines of an OMS share.
-    pub(crate) fn unmark(self, mark: u64) -> u64 {
-        // The mark is an exclusive or, which the same once more takes back.
-        self.mark(mark)
-    }
-
-    /// True if the client of a session can write to its files, whatever it is for: what they say is no reason not to start.
-    pub(crate) fn is_of_session(self) -> bool {
-        matches!(self, Self::Requests(_) | Self::Reports(_))
-    }
-
-    /// True if the OMS writes it.
-    pub(crate) fn is_outbound(self) -> bool {
-        matches!(self, Self::Reports(_) | Self::VenueRequests(_) | Self::Line(_))
-    }
 }
 
 impl LanesConfig {

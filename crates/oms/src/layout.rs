@@ -21,11 +21,11 @@ use std::sync::atomic::AtomicBool;
 
 use tickpath_clock::{Clock, Gap, Gaps, Wait, WakeUp, settle};
 use tickpath_log::{OpenError, Reader};
+use tickpath_oms_journal::LaneKind;
 
 use crate::OmsError;
 use crate::agent;
 use crate::front::{Front, NoFront, Opening};
-use crate::lanes::LaneKind;
 use crate::sequencer::Sequencer;
 
 pub use crate::config::{Config, Layout, ParseLayoutError};

@@ -15,7 +15,8 @@
 //! * [`layout`] puts the work on threads: `inline`, `split` or `mutex`.
 //! * [`front`] is where sessions come in that have no lanes: the server's sockets.
 //! * [`Agent`] is a duty cycle: `poll` does what there is to do and says how much that was.
-//! * [`journal::Replay`] applies a journal, and follows one that grows.
+//! * The files are the crate `tickpath-oms-journal`, whose modules are also here: [`journal::Replay`] applies a journal, and
+//!   follows one that grows.
 //!
 //! Invariant: an input is in the journal before its outputs leave, and says where it came from; a source's cursor moves
 //! behind the journal.
@@ -29,24 +30,17 @@
 
 pub mod agent;
 mod answers;
-mod archive;
-mod ballast;
 pub mod calendar;
 mod commit;
 mod config;
-pub mod copy;
 mod day;
 mod define;
-mod definitions;
 mod due;
 mod error;
 pub mod front;
-pub mod history;
 mod identity;
-pub mod journal;
 mod lanes;
 pub mod layout;
-mod ledger;
 mod levels;
 mod line;
 pub mod lines;
@@ -56,9 +50,7 @@ mod pages;
 mod recover;
 mod rehearsal;
 mod release;
-mod replay;
 mod sequencer;
-pub mod snapshot;
 mod start;
 mod triggers;
 mod words;
@@ -70,11 +62,11 @@ pub use config::{Config, Desk, Layout, ParseLayoutError, SessionConfig, SessionL
 pub use day::CommandError;
 pub use error::OmsError;
 pub use identity::{Borne, Conflict, Identity};
-pub use lanes::{LaneKind, LanesConfig, SessionLanes, VenueLanes};
-pub use ledger::Ledger;
-pub use line::{LineConfig, LineId, OpenLine};
+pub use lanes::{LanesConfig, SessionLanes, VenueLanes};
+pub use line::{LineConfig, OpenLine};
 pub use notice::Notice;
 pub use sequencer::Sequencer;
 pub use start::Inbound;
 pub use tickpath_clock::{Bucket, Rate};
+pub use tickpath_oms_journal::{JournalError, LaneKind, Ledger, LineId, copy, history, journal, snapshot};
 pub use words::Taken;

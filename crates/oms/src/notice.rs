@@ -5,9 +5,7 @@ use std::fmt;
 
 use tickpath_market::{OrderId, VenueId};
 use tickpath_meter::NOTICES;
-
-use crate::lanes::LaneKind;
-use crate::line::LineId;
+use tickpath_oms_journal::{LaneKind, LineId};
 
 /// Notices that are kept; older ones are forgotten, and counted.
 const MOST: usize = 1024;
@@ -208,19 +206,6 @@ impl fmt::Display for Notice {
                 "the journal's disk has failed ({why}); new orders, and those that had not left, are denied, cancels pass, \
                  and clients are told what no disk has. Restart on a sound disk"
             ),
-        }
-    }
-}
-
-impl fmt::Display for LaneKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Requests(session) => write!(f, "the request lane of session {session}"),
-            Self::Reports(session) => write!(f, "the report log of session {session}"),
-            Self::VenueRequests(venue) => write!(f, "the request lane of venue {venue}"),
-            Self::VenueReports(venue) => write!(f, "the report lane of venue {venue}"),
-            Self::Line(line) => write!(f, "the request lane of {line}"),
-            Self::Control => write!(f, "the operator's lane"),
         }
     }
 }

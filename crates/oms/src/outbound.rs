@@ -3,9 +3,9 @@
 use std::collections::VecDeque;
 
 use tickpath_log::{PublishError, Writer};
-use tickpath_market::{Kind, Request, StatusRequest};
+use tickpath_market::{Request, StatusRequest};
+use tickpath_oms_journal::frame;
 use tickpath_orders::Output;
-use zerocopy::IntoBytes;
 
 use crate::lines::Lines;
 
@@ -130,15 +130,5 @@ impl Outbound {
             To::Log(log) => log.room_for(size_of::<Request>()),
             To::Lines(lines) => lines.room_for(request),
         }
-    }
-}
-
-/// The kind and the bytes of an output's frame.
-#[inline]
-pub(crate) fn frame(output: &Output) -> (u8, &[u8]) {
-    match output {
-        Output::Venue { request, .. } => (request.kind().code(), request.as_bytes()),
-        Output::Report { report, .. } => (Kind::ExecutionReport.code(), report.as_bytes()),
-        Output::Denied { denied, .. } => (Kind::OrderDenied.code(), denied.as_bytes()),
     }
 }

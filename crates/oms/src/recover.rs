@@ -12,17 +12,14 @@
 use std::collections::VecDeque;
 
 use tickpath_clock::Calibration;
-use tickpath_log::{Config, OpenError, Owner, Place, Reader, Registration, Start, Writer, mandatory_reader, owner};
+use tickpath_log::{Config, OpenError, Owner, Place, Reader, Writer, mandatory_reader, owner};
 use tickpath_market::Request;
+use tickpath_oms_journal::journal::End;
+use tickpath_oms_journal::{JournalError, LaneKind, Ledger, LineId, history, place_of, snapshot};
 use tickpath_orders::{At, Config as CoreConfig, Core, Input, Output};
 
 use crate::OmsError;
-use crate::archive::{Archive, read_start};
-use crate::history;
-use crate::lanes::{LaneKind, LanesConfig};
-use crate::ledger::{Ledger, place_of};
-use crate::line::LineId;
-use crate::snapshot;
+use crate::lanes::LanesConfig;
 
 /// What is known after a replay.
 pub(crate) struct Recovered {
@@ -47,11 +44,7 @@ pub(crate) struct Telling {
 
 impl Telling {
     fn look(config: &Config, journal: &Place) -> Result<Self, OmsError> {
-        let own = Reader::open(journal, Start::Oldest, Registration::Unregistered)?;
-        let first = own.first_sequence();
-        let ended = Archive::of(journal)?.last_before(first);
-        let id = read_start(journal)?.map_or(0, |start| start.journal);
-        let found = history::Found::look(config, id, first, ended)?;
+        let (found, first) = history::Found::beside(config, journal)?;
         Ok(Self { found, first, base: None, said: Vec::new(), above: VecDeque::new() })
     }
 
@@ -84,19 +77,6 @@ impl Telling {
             }
         }
     }
-}
-
-/// How the journal's log ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum End {
-    /// It is written to.
-    Open,
-    /// A day ended in it: it goes into the archive.
-    Day,
-    /// A core of another version wrote it: it goes there before anything else is written.
-    OfAnotherVersion,
-    /// It says already that it goes on elsewhere.
-    Rolled,
 }
 
 /// A lane, and what became of it.
@@ -139,12 +119,12 @@ impl Recovered {
         let (day, first) = telling.as_ref().map_or((0, 0), |telling| (telling.found.day(), telling.first));
         let begun = match begin(day) {
             // What the history lacks of the last day nobody can say again: this day's is said whole.
-            Err(OmsError::ArchiveGone { .. } | OmsError::CoreVersion { .. }) if day < first => begin(first),
+            Err(JournalError::ArchiveGone { .. } | JournalError::CoreVersion { .. }) if day < first => begin(first),
             begun => begun,
         };
         let begun = match begun {
             // What such a lane has not got is in no record that is left: it is lost, and nobody else waits for it.
-            Err(OmsError::ArchiveGone { .. }) => snapshot::begin(journal, config, |_, _| true),
+            Err(JournalError::ArchiveGone { .. }) => snapshot::begin(journal, config, |_, _| true),
             begun => begun,
         };
         let (mut replay, mut core) = begun?;
@@ -161,13 +141,7 @@ impl Recovered {
         replay.check_end()?;
         let (ledger, epoch) = (replay.ledger().clone(), core.epoch());
         let lanes = candidates.judge(&ledger, epoch, calibration)?;
-        let end = match replay.is_over() {
-            true => End::Rolled,
-            false if replay.is_foreign() => End::OfAnotherVersion,
-            false if ledger.day_has_ended => End::Day,
-            false => End::Open,
-        };
-        Ok(Self { core, ledger, lanes, end, telling })
+        Ok(Self { core, ledger, lanes, end: replay.log_end(), telling })
     }
 }
 
@@ -414,7 +388,7 @@ impl Candidate {
         let state = match (owner, writer) {
             (Err(OpenError::NotFound(_)), _) => lost("it was not there"),
             (Err(e), _) => lost(&e.to_string()),
-            (Ok(owner), _) if owner.journal != kind.mark(ledger.journal) => {
+            (Ok(owner), _) if owner.journal != kind.mark(ledger.journal()) => {
                 lost("it is another lane, or belongs to another journal")
             }
             (Ok(_), _) if let Some(pid) = holder => lost(&format!("process {pid} has the OMS's end of it")),

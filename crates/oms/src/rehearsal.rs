@@ -19,14 +19,14 @@ use tickpath_market::{
     AccountId, ClientOrderId, Kind, NewOrder, OrderType, Price, Quantity, Side, SymbolId, TimeInForce, TopOfBook,
     VenueId,
 };
+use tickpath_oms_journal::journal::Journal;
+use tickpath_oms_journal::{JournalError, LaneKind};
 use tickpath_orders::{
     AccountLimits, Boot, Config, Core, FirmLimits, Grant, Input, Instrument, OrderView, SessionRules,
 };
 use zerocopy::IntoBytes;
 
 use crate::OmsError;
-use crate::journal::Journal;
-use crate::lanes::LaneKind;
 use crate::layout::Source;
 use crate::outbound::Outbound;
 use crate::sequencer::Sequencer;
@@ -50,7 +50,7 @@ impl<C: Clock> Sequencer<C> {
         let Some((session, order, venue)) = first_order(real) else { return Ok(None) };
         let lane = real.venues.get(usize::from(venue.0)).and_then(|venue| venue.as_ref()?.log());
         let lane = lane.unwrap_or(real.journal.log());
-        let like = |log: &Writer| log.rehearsal().map_err(OmsError::Disk);
+        let like = |log: &Writer| log.rehearsal().map_err(JournalError::Disk);
         let journal = Journal::of_rehearsal(like(real.journal.log())?.writer, &real.journal);
         let mut second = Sequencer::bare(real.clock.clone(), journal, Core::new(Config::default()));
         second.venues.resize_with(usize::from(venue.0), || None);

@@ -6,6 +6,10 @@ use tickpath_clock::Clock;
 use tickpath_log::{Message, Place};
 use tickpath_market::{ExecutionReport, Price, Request, SymbolId, VenueId};
 use tickpath_meter::Meter;
+use tickpath_oms_journal::history::{History, Marks};
+use tickpath_oms_journal::journal::Journal;
+use tickpath_oms_journal::snapshot::SnapshotMaker;
+use tickpath_oms_journal::{Definitions, JournalError, LaneKind};
 use tickpath_orders::{
     At, Core, Counts, Doubt, Envelope, Input, LOST_REPORTS, Line, Login, Output, Outputs, ReportRecord, Timer,
 };
@@ -14,14 +18,10 @@ use crate::OmsError;
 use crate::answers::Answers;
 use crate::calendar::DueDay;
 use crate::commit::{AckLevel, Commit, CommitByHand};
-use crate::definitions::Definitions;
-use crate::history::{History, Marks};
-use crate::journal::Journal;
-use crate::lanes::{Event, LaneKind};
+use crate::lanes::Event;
 use crate::notice::{Notice, Notices};
 use crate::outbound::{Held, Outbound};
 use crate::pages::PageMaker;
-use crate::snapshot::SnapshotMaker;
 use crate::triggers::{Reference, Triggers};
 
 /// Idle turns between two looks at the clock.
@@ -330,7 +330,10 @@ impl<C: Clock> Sequencer<C> {
         let now = self.clock.ticks();
         self.journal.digest(now, &self.core.digest())?;
         self.journal.stop(now, self.released, self.waited)?;
-        if self.disk_failed { Ok(()) } else { self.journal.sync() }
+        if !self.disk_failed {
+            self.journal.sync()?;
+        }
+        Ok(())
     }
 
     /// Orders by where they stand, and alarms.
@@ -417,7 +420,7 @@ impl<C: Clock> Sequencer<C> {
 
     /// Instead of a thread that commits, whoever holds this: for simulations. To be called before the first input.
     pub fn commit_by_hand(&mut self) -> Result<CommitByHand, OmsError> {
-        let (commit, hand) = Commit::by_hand(self.journal.log()).map_err(OmsError::Disk)?;
+        let (commit, hand) = Commit::by_hand(self.journal.log()).map_err(JournalError::Disk)?;
         self.commit = Some(commit);
         Ok(hand)
     }

@@ -7,6 +7,9 @@ use tickpath_clock::{Bucket, Calibration, Clock, Rate};
 use tickpath_log::{Config as LogConfig, Next, OpenError, Owner, Reader, Start, Writer, owner};
 use tickpath_market::{ExecutionReport, Request, VenueId};
 use tickpath_meter::Meter;
+use tickpath_oms_journal::journal::{Journal, fresh_id};
+use tickpath_oms_journal::snapshot::SnapshotMaker;
+use tickpath_oms_journal::{Definitions, JournalError, LaneKind, Ledger, LineId, history};
 use tickpath_orders::{
     At, Boot, Core, Doubt, Input, LOST_REPORTS, LOST_REQUESTS, Lane, Output, Outputs, RecordKind, Returned,
 };
@@ -17,21 +20,15 @@ use crate::calendar::DueDay;
 use crate::commit::{AckLevel, Commit};
 use crate::config::Config;
 use crate::define::raise;
-use crate::definitions::Definitions;
-use crate::history;
 use crate::identity;
-use crate::journal::{Journal, fresh_id};
-use crate::lanes::{LaneKind, make, take_away};
+use crate::lanes::{make, take_away};
 use crate::layout::Source;
-use crate::ledger::Ledger;
-use crate::line::LineId;
 use crate::lines::{Bell, Lines, Shared};
 use crate::notice::{Notice, Notices};
 use crate::outbound::Outbound;
 use crate::pages::PageMaker;
 use crate::recover::{Found, Recovered, State, Telling};
 use crate::sequencer::Sequencer;
-use crate::snapshot::SnapshotMaker;
 use crate::triggers::Triggers;
 
 /// What the OMS reads.
@@ -66,8 +63,8 @@ impl<C: Clock> Sequencer<C> {
             Recovered::open(&config.journal.place, laid_out, &config.lanes, history.as_ref(), &calibration)?;
         let Recovered { core, ledger, lanes, end, telling } = recovered;
         // Before anything is written: the files of another OMS, or of another day, change nothing here.
-        identity::check(&core, &ledger.definitions, &config.desk, |session| ledger.has_said(session))?;
-        journal.go_on(ledger.journal, end, clock.ticks())?;
+        identity::check(&core, ledger.definitions(), &config.desk, |session| ledger.has_said(session))?;
+        journal.go_on(ledger.journal(), end, clock.ticks())?;
         let mut sequencer = Self::on(clock, config, journal, core)?;
         if let Some(cut) = sequencer.journal.cut() {
             sequencer.notices.add(Notice::TailLost { sequence: cut.sequence, bytes: cut.bytes });
@@ -81,8 +78,8 @@ impl<C: Clock> Sequencer<C> {
             sequencer.go_on_telling(telling, &calibration)?;
         }
         let sources = sequencer.take_lanes(config, &ledger, lanes, epoch, &calibration)?;
-        sequencer.definitions = ledger.definitions.clone();
-        sequencer.last_day = ledger.last_day;
+        sequencer.definitions = ledger.definitions().clone();
+        sequencer.last_day = ledger.last_day();
         if sequencer.journal_changes(&config.desk)? > 0 {
             sequencer.journal.sync()?;
         }
@@ -327,7 +324,7 @@ impl<C: Clock> Sequencer<C> {
         calibration: &Calibration,
     ) -> Result<Writer, OmsError> {
         take_away(kind, &lane.place)?;
-        let owner = Owner { journal: kind.mark(ledger.journal), incarnation: epoch, base: ledger.next(kind) };
+        let owner = Owner { journal: kind.mark(ledger.journal()), incarnation: epoch, base: ledger.next(kind) };
         let writer = make(lane.clone(), owner, calibration)?;
         let (carries, index) = kind.code();
         let record = Lane { incarnation: epoch, base: owner.base, index, carries, reserved: [0; 5] };
@@ -413,7 +410,7 @@ impl<C: Clock> Sequencer<C> {
     /// Starts the thread that makes the journal durable, if any session asks for that.
     pub(crate) fn watch_disk(&mut self) -> Result<(), OmsError> {
         if self.levels.contains(&AckLevel::Disk) {
-            self.commit = Some(Commit::start(self.journal.log(), self.clock.clone()).map_err(OmsError::Disk)?);
+            self.commit = Some(Commit::start(self.journal.log(), self.clock.clone()).map_err(JournalError::Disk)?);
         }
         Ok(())
     }

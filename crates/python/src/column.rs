@@ -3,6 +3,7 @@
 //! | of ours | in Arrow |
 //! |---|---|
 //! | prices and quantities | `decimal128(19, 8)`, which takes every one of them |
+//! | sums of quantities, averages; money | `decimal128(38, 8)`; `decimal128(38, 16)` |
 //! | moments | `timestamp[ns, UTC]` |
 //! | codes | text; null where a code is not known |
 //! | ids, stamps, counts | unsigned integers, as wide as ours |
@@ -20,6 +21,9 @@ use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, RecordBatch};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use tickpath_clock::Calibration;
 use tickpath_market::{ExecType, OrdStatus, OrderType, PositionEffect, Side, TimeInForce};
+
+/// Digits of the longest decimals that Arrow has in 128 bits.
+const MOST_DIGITS: u8 = 38;
 
 /// The columns of one kind of rows; `columns!` makes them of a struct.
 pub trait Columns: Default + Send + 'static {
@@ -118,6 +122,13 @@ impl<C: Columns> Rows<C> {
     }
 }
 
+/// Takes the rows out of columns that need nothing before them: no number in a log, no stamp.
+pub fn batch_of(columns: &mut impl Columns) -> Result<RecordBatch, ArrowError> {
+    let (fields, values): (Vec<Field>, Vec<ArrayRef>) =
+        columns.take().into_iter().map(|column| (column.field, column.values)).unzip();
+    RecordBatch::try_new(Arc::new(Schema::new(fields)), values)
+}
+
 impl<T: ArrowPrimitiveType> Values for PrimitiveBuilder<T> {
     fn take(&mut self, name: &str, into: &mut Vec<Column>) {
         into.push(Column::new(name, self.finish()));
@@ -178,6 +189,28 @@ impl Decimals {
 }
 
 impl Values for Decimals {
+    fn take(&mut self, name: &str, into: &mut Vec<Column>) {
+        self.0.take(name, into);
+    }
+}
+
+/// Numbers of up to 38 digits, `SCALE` of them decimals.
+pub struct Wide<const SCALE: i8>(Decimal128Builder);
+
+impl<const SCALE: i8> Default for Wide<SCALE> {
+    fn default() -> Self {
+        Self(Decimal128Builder::new().with_data_type(DataType::Decimal128(MOST_DIGITS, SCALE)))
+    }
+}
+
+impl<const SCALE: i8> Wide<SCALE> {
+    /// One in units of its last decimal; null if it is not known, or has more digits.
+    pub fn push(&mut self, units: Option<i128>) {
+        self.0.append_option(units.filter(|units| units.unsigned_abs() < 10_u128.pow(MOST_DIGITS.into())));
+    }
+}
+
+impl<const SCALE: i8> Values for Wide<SCALE> {
     fn take(&mut self, name: &str, into: &mut Vec<Column>) {
         self.0.take(name, into);
     }

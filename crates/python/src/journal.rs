@@ -18,8 +18,8 @@ use tickpath_market::{
     ExecType, ExecutionReport, NewOrder, OrdStatus, OrderDenied, OrderId, OrderType, PositionEffect, Request, Side,
     TimeInForce, VenueId,
 };
-use tickpath_oms::OmsError;
-use tickpath_oms::journal::{Replay, logs};
+use tickpath_oms_journal::JournalError;
+use tickpath_oms_journal::journal::{Replay, logs};
 use tickpath_orders::{At, Config, Core, Denial, Envelope, Input, Output};
 
 use crate::column::{Codes, Columns, Decimals, Integers, OrNull, Rows, Stamps, columns};
@@ -43,7 +43,8 @@ pub fn open_journal(py: Python<'_>, folder: PathBuf) -> PyResult<Journal> {
     Ok(Journal { place })
 }
 
-fn place_of(folder: &Path) -> Result<Place, Failure> {
+/// The journal in a folder, or at its URL.
+pub fn place_of(folder: &Path) -> Result<Place, Failure> {
     match folder.to_str().filter(|text| text.contains("://")) {
         Some(url) if url.starts_with("file://") => Ok(url.parse::<Place>()?),
         Some(_) => Err("a journal lies on a disk; give its folder, or file:///FOLDER".into()),
@@ -139,7 +140,7 @@ impl<H: Hearing> Reading<H> {
     }
 
     /// Takes the next input; false at the end.
-    fn turn(&mut self, rows: &mut Rows<H::Columns>) -> Result<bool, OmsError> {
+    fn turn(&mut self, rows: &mut Rows<H::Columns>) -> Result<bool, JournalError> {
         let (epoch, mut found) = (self.core.epoch(), None);
         self.replay.step(&mut self.core, |at, input, outputs| found = Some((at, *input, outputs.to_vec())))?;
         // A stop is no input: it lies before the one that was found.

@@ -12,7 +12,8 @@
 //!   bridge(url, url) ──> Bridge ───── wait, told, totals ─> Carried
 //!   lab.hop(name) ──> Hop ── with, since, between ──> lab.hops(): a result file
 //!   recording(url, topic) ──> Recording ── tops_of_book, trades, messages, gaps ──┬─> Table ── __arrow_c_stream__
-//!   journal(folder) ────────> Journal ──── requests, reports, denials ────────────┘
+//!   journal(folder) ────────> Journal ──── requests, reports, denials ────────────┤
+//!   blotter(folder) ────────> Blotter ──── orders, fills, positions ──────────────┘
 //! ```
 //! A bus, what it opens, and `Orders` are each a `Handle`: it has one user at a time, can be closed, and is of no use
 //! behind a fork. A `Bridge` has a thread of its own, and threads may share it. A `Table` opens its log whenever it is read.
@@ -20,6 +21,7 @@
 //! What may take time gives the interpreter to other threads meanwhile, and looks for signals; a task of an event loop has a
 //! thread wait for it (`Lookout`).
 
+mod blotter;
 mod bridge;
 mod bus;
 mod clock;
@@ -44,6 +46,8 @@ use pyo3::prelude::*;
 
 #[pymodule]
 mod _native {
+    #[pymodule_export]
+    use super::blotter::{Blotter, open_blotter};
     #[pymodule_export]
     use super::bridge::{Bridge, Carried, start_bridge};
     #[pymodule_export]

@@ -11,7 +11,7 @@ use std::error::Error as StdError;
 use std::io;
 
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
-use arrow_array::{RecordBatch, RecordBatchReader};
+use arrow_array::{RecordBatch, RecordBatchIterator, RecordBatchReader};
 use arrow_schema::ffi::FFI_ArrowSchema;
 use arrow_schema::{ArrowError, SchemaRef};
 use pyo3::exceptions::PyValueError;
@@ -56,6 +56,15 @@ impl Table {
         let open = move || -> Result<Stream, Failure> {
             let (source, rows, schema) = (open()?, Rows::default(), batches_of.clone());
             Ok(Box::new(Batches { source, rows, schema, is_over: false, failed: None }))
+        };
+        Self { what, schema, open: Box::new(open) }
+    }
+
+    /// Of rows that are there already.
+    pub fn of_batch(what: String, batch: RecordBatch) -> Self {
+        let schema = batch.schema();
+        let open = move || -> Result<Stream, Failure> {
+            Ok(Box::new(RecordBatchIterator::new([Ok(batch.clone())], batch.schema())))
         };
         Self { what, schema, open: Box::new(open) }
     }

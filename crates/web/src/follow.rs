@@ -5,8 +5,8 @@
 use std::collections::BTreeMap;
 
 use tickpath_log::Place;
-use tickpath_oms::OmsError;
-use tickpath_oms::journal::{self, Replay};
+use tickpath_oms_journal::JournalError;
+use tickpath_oms_journal::journal::{self, Replay};
 use tickpath_orders::{Core, Input, Output};
 
 /// A core that keeps up with the journal.
@@ -30,13 +30,13 @@ pub struct Session {
 
 impl Follower {
     /// At the newest snapshot of the journal.
-    pub fn open(journal: &Place) -> Result<Self, OmsError> {
+    pub fn open(journal: &Place) -> Result<Self, JournalError> {
         let (replay, core) = journal::follow(journal)?;
         Ok(Self { journal: journal.clone(), replay, core, sessions: BTreeMap::new() })
     }
 
     /// Takes at most so many inputs; says how many there were.
-    pub fn step(&mut self, most: usize) -> Result<usize, OmsError> {
+    pub fn step(&mut self, most: usize) -> Result<usize, JournalError> {
         let Self { replay, core, sessions, .. } = self;
         for taken in 0..most {
             if !replay.step(core, |_, input, outputs| note(sessions, input, outputs))? {
@@ -47,7 +47,7 @@ impl Follower {
     }
 
     /// Begins again from the newest snapshot: after a damage that was repaired, or in another journal.
-    pub fn reopen(&mut self) -> Result<(), OmsError> {
+    pub fn reopen(&mut self) -> Result<(), JournalError> {
         *self = Self::open(&self.journal)?;
         Ok(())
     }

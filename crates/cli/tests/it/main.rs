@@ -1,6 +1,7 @@
 //! What the binary does, and the rules of the house.
 
 mod bench_orders;
+mod blotter;
 mod broken;
 mod brokers;
 mod browser;

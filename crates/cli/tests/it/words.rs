@@ -39,8 +39,17 @@ fn an_admin_kills_and_cancels_by_scope_and_a_restart_forgets_nothing() {
     assert!(ran.code == Some(0) && ran.out.contains("is off"), "{}{}", ran.out, ran.err);
     let ran = desk.order("new BTCUSDT buy 1 60000 --session 1 --id 8");
     assert!(ran.out.contains("new new side=buy"), "{}{}", ran.out, ran.err);
+    let ran = desk.tickpath("exchange day-end --config @/exchange.toml");
+    assert!(ran.code == Some(0) && ran.out.contains("the day has ended"), "{}{}", ran.out, ran.err);
+    let ran = desk.order("new BTCUSDT buy 1 60000 --session 1 --id 9");
+    assert!(ran.out.contains("new new side=buy"), "{}{}", ran.out, ran.err);
     let ran = word("day-end");
-    assert!(ran.code == Some(0) && ran.out.contains("has ended; 1 order: 1 expired"), "{}{}", ran.out, ran.err);
+    assert!(ran.code == Some(0) && ran.out.contains("has ended; 1 order: 1 new"), "{}{}", ran.out, ran.err);
+    assert!(ran.err.contains("1 order still works at its venue"), "{}", ran.err);
+    let ran = word("day-end");
+    assert!(ran.code == Some(1) && ran.err.contains("has ended already"), "{}{}", ran.out, ran.err);
+    let ran = word("day-end --day 20991231");
+    assert!(ran.code == Some(1) && ran.err.contains("has not begun"), "{}{}", ran.out, ran.err);
     for (line, code, words) in [
         ("kill nothing 1", 2, "is no scope; use firm"),
         ("kill firm 3", 2, "is no scope; use firm"),

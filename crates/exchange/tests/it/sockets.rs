@@ -14,7 +14,7 @@ use tickpath_exchange::{Orders, Settings, run};
 use tickpath_market::{CancelOrder, ClientOrderId, ExecutionReport, Kind, Request, Side};
 use tickpath_venue_tcp::wire::{HEARTBEAT, LOGON, REFUSED, WELCOME, Welcome};
 use tickpath_venue_tcp::{Channel, Socket};
-use zerocopy::{FromBytes, IntoBytes};
+use zerocopy::FromBytes;
 
 use crate::script::order;
 

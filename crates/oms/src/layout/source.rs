@@ -5,10 +5,11 @@ use std::ops::DerefMut;
 use tickpath_clock::{Bucket, Clock};
 use tickpath_log::{Message, Next, ReadError, Reader};
 use tickpath_market::{Kind, TopOfBook, Trade};
+use tickpath_oms_journal::LaneKind;
 use zerocopy::FromBytes;
 
 use crate::OmsError;
-use crate::lanes::{Event, LaneKind};
+use crate::lanes::Event;
 use crate::sequencer::Sequencer;
 
 /// Messages that one turn takes from one lane before it looks at the others.

@@ -12,6 +12,7 @@ use tickpath_clock::{Clock, Gap, Gaps, settle};
 use tickpath_log::{
     Config as LogConfig, Message, Place, Policy, PublishError, Reader, Registration, Start, Writer, sleep_until_any,
 };
+use tickpath_oms_journal::LaneKind;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::source::{Source, open_ticks, poll_ticks, split_sources, turn};
@@ -19,7 +20,7 @@ use crate::OmsError;
 use crate::agent::{self, Agent};
 use crate::config::Config;
 use crate::front::{Front, MOST_SESSIONS, Opening};
-use crate::lanes::{Event, LaneKind};
+use crate::lanes::Event;
 use crate::lines::LineAgent;
 use crate::rehearsal::{Client, Turns};
 use crate::sequencer::Sequencer;

@@ -18,6 +18,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tickpath_clock::Calibration;
 use tickpath_log::{Message, Next, Place, ReadError, Reader, Registration, Start};
 use tickpath_market::{Kind, Request};
+use tickpath_oms_journal::{LaneKind, Ledger, LineId};
 use tickpath_orders::{LOST_REPORTS, LOST_REQUESTS};
 use tickpath_venue::{Event as Said, Line, Resume, SendError};
 use zerocopy::IntoBytes;
@@ -25,9 +26,7 @@ use zerocopy::IntoBytes;
 use super::flow::{Bell, Flow, Shared};
 use super::validity::Validity;
 use crate::OmsError;
-use crate::lanes::{Event, LaneKind, LanesConfig};
-use crate::ledger::Ledger;
-use crate::line::LineId;
+use crate::lanes::{Event, LanesConfig};
 
 /// Between two attempts to connect: at first, and at most.
 const FIRST_PAUSE_NS: u64 = 10_000_000;

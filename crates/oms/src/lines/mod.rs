@@ -33,16 +33,17 @@ use std::sync::Arc;
 use tickpath_clock::Clock;
 use tickpath_log::{Place, PublishError, Reader, Registration, Start, Writer};
 use tickpath_market::Request;
+use tickpath_oms_journal::Ledger;
 
-pub use crate::line::{LineConfig, LineId, MOST_LINES, OpenLine};
+pub use crate::line::{LineConfig, OpenLine};
 pub(crate) use agent::LineAgent;
 use agent::{Now, each, order_of};
 pub(crate) use flow::{Bell, Flow, Shared};
 use pace::Pace;
+pub use tickpath_oms_journal::{LineId, MOST_LINES};
 
 use crate::OmsError;
 use crate::lanes::LanesConfig;
-use crate::ledger::Ledger;
 
 /// Orders that are kept from a line at once.
 const MOST_AVOIDED: usize = 256;

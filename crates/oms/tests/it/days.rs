@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use tickpath_market::{Side, TimeInForce};
-use tickpath_oms::snapshot;
+use tickpath_oms::{JournalError, snapshot};
 use tickpath_orders::{CORE_VERSION, DayEnd, RecordKind};
 
 use super::*;
@@ -196,7 +196,9 @@ fn without_the_archive_and_without_a_snapshot_nothing_starts() {
     end_day(&scene, &mut oms, &mut venue);
     drop(oms);
     fs::remove_dir_all(scene.journal().join("archive")).unwrap();
-    let Err(OmsError::ArchiveGone { upto, .. }) = scene.try_oms() else { panic!("half a history is none") };
+    let Err(OmsError::Journal(JournalError::ArchiveGone { upto, .. })) = scene.try_oms() else {
+        panic!("half a history is none")
+    };
     assert!(upto > 10);
 }
 
@@ -260,7 +262,9 @@ fn another_version_of_the_core_starts_from_a_snapshot_and_from_nothing_else() {
     as_written_by(&scene, CORE_VERSION - 1);
     let snapshot = scene.journal().join("snapshot");
     fs::rename(&snapshot, scene.journal().join("aside")).unwrap();
-    let Err(OmsError::CoreVersion { found, .. }) = scene.try_oms() else { panic!("other rules, other state") };
+    let Err(OmsError::Journal(JournalError::CoreVersion { found, .. })) = scene.try_oms() else {
+        panic!("other rules, other state")
+    };
     assert_eq!(found, CORE_VERSION - 1);
     fs::rename(scene.journal().join("aside"), snapshot).unwrap();
     let mut oms = scene.oms();

@@ -5,7 +5,7 @@ use std::fs;
 use tickpath_clock::Clock;
 use tickpath_log::Writer;
 use tickpath_market::Side;
-use tickpath_oms::OmsError;
+use tickpath_oms::{JournalError, OmsError};
 use tickpath_orders::{CORE_VERSION, Digest, RecordKind, Start};
 use zerocopy::IntoBytes;
 
@@ -21,15 +21,23 @@ fn a_journal_that_is_none_is_refused() {
     let digest = Digest { inputs: 1, outputs: 0, digest: 0 };
     let begin = (RecordKind::Start.code(), start.as_bytes());
     check(&[(RecordKind::Start.code(), later.as_bytes())], |e| match e {
-        OmsError::CoreVersion { found, expected } => *found == *expected + 1,
+        OmsError::Journal(JournalError::CoreVersion { found, expected }) => *found == *expected + 1,
         _ => false,
     });
-    check(&[(200, MARK)], |e| matches!(e, OmsError::NoJournal));
-    check(&[(RecordKind::Digest.code(), digest.as_bytes())], |e| matches!(e, OmsError::NoJournal));
-    check(&[begin, (200, MARK)], |e| matches!(e, OmsError::Record { sequence: 1, .. }));
-    check(&[begin, (RecordKind::Report.code(), MARK)], |e| matches!(e, OmsError::Record { sequence: 1, .. }));
-    check(&[begin, (RecordKind::New.code(), &[0xff; 95])], |e| matches!(e, OmsError::Record { sequence: 1, .. }));
-    check(&[begin, (RecordKind::Digest.code(), digest.as_bytes())], |e| matches!(e, OmsError::Digest { sequence: 1 }));
+    check(&[(200, MARK)], |e| matches!(e, OmsError::Journal(JournalError::NoJournal)));
+    check(&[(RecordKind::Digest.code(), digest.as_bytes())], |e| {
+        matches!(e, OmsError::Journal(JournalError::NoJournal))
+    });
+    check(&[begin, (200, MARK)], |e| matches!(e, OmsError::Journal(JournalError::Record { sequence: 1, .. })));
+    check(&[begin, (RecordKind::Report.code(), MARK)], |e| {
+        matches!(e, OmsError::Journal(JournalError::Record { sequence: 1, .. }))
+    });
+    check(&[begin, (RecordKind::New.code(), &[0xff; 95])], |e| {
+        matches!(e, OmsError::Journal(JournalError::Record { sequence: 1, .. }))
+    });
+    check(&[begin, (RecordKind::Digest.code(), digest.as_bytes())], |e| {
+        matches!(e, OmsError::Journal(JournalError::Digest { sequence: 1 }))
+    });
 }
 
 #[test]

@@ -64,7 +64,9 @@ impl Desk {
         for _ in 0..ns / 50_000_000 {
             self.scene.clock.advance(50_000_000);
             // The OMS looks at its clock in each sixteenth idle turn.
-            (0..40).for_each(|_| drop(poll(&mut self.oms)));
+            for _ in 0..40 {
+                poll(&mut self.oms);
+            }
             self.settle();
         }
     }

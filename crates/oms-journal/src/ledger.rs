@@ -6,8 +6,7 @@ use tickpath_market::VenueId;
 use tickpath_orders::{Input, Lane, Name, Output};
 
 use crate::definitions::Definitions;
-use crate::lanes::LaneKind;
-use crate::line::{LineId, NUMBER_BITS};
+use crate::lane::{LaneKind, LineId, NUMBER_BITS};
 
 /// What the lane of a line carries, as its record says it.
 const LINE: u8 = 6;
@@ -18,7 +17,7 @@ const LOW: u32 = (1 << NUMBER_BITS) - 1;
 
 /// A lane as the journal knows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Made {
+pub struct Made {
     /// The epoch of the start that made it.
     pub incarnation: u64,
     /// The number of its first message.
@@ -28,8 +27,7 @@ pub(crate) struct Made {
 /// Read from the journal alone: the same journal gives the same ledger.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Ledger {
-    /// The journal's id.
-    pub(crate) journal: u64,
+    journal: u64,
     made: BTreeMap<(u8, u16), Made>,
     /// The number of the next message of each lane: to be taken, or to be said.
     requests: Vec<u64>,
@@ -41,10 +39,10 @@ pub struct Ledger {
     line_reports: BTreeMap<u16, u64>,
     given_back: BTreeMap<u16, u64>,
     /// A day has ended since the log began.
-    pub(crate) day_has_ended: bool,
+    day_has_ended: bool,
     /// The last day that ended by name, as 20261122; zero before the first.
-    pub(crate) last_day: u32,
-    pub(crate) definitions: Definitions,
+    last_day: u32,
+    definitions: Definitions,
 }
 
 impl Ledger {
@@ -176,30 +174,50 @@ impl Ledger {
         self.definitions.note_name(*name);
     }
 
-    /// The lane as it was made last.
-    pub(crate) fn made(&self, lane: LaneKind) -> Option<Made> {
+    /// Returns the journal's id; zero before its first record.
+    pub fn journal(&self) -> u64 {
+        self.journal
+    }
+
+    /// Returns whether a day has ended since the log began.
+    pub(crate) fn day_has_ended(&self) -> bool {
+        self.day_has_ended
+    }
+
+    /// Returns the last day that ended by name, as 20261122; zero before the first.
+    pub fn last_day(&self) -> u32 {
+        self.last_day
+    }
+
+    /// Returns what is defined, and what numbers mean.
+    pub fn definitions(&self) -> &Definitions {
+        &self.definitions
+    }
+
+    /// Returns the lane as it was made last.
+    pub fn made(&self, lane: LaneKind) -> Option<Made> {
         self.made.get(&lane.code()).copied()
     }
 
-    /// The lines of this venue that were ever made.
-    pub(crate) fn lines_made(&self, venue: VenueId) -> impl Iterator<Item = (u16, Made)> {
+    /// Returns the lines of this venue that were ever made, each by its [`LineId::index`].
+    pub fn lines_made(&self, venue: VenueId) -> impl Iterator<Item = (u16, Made)> {
         let lines = self.made.iter().filter(move |((carries, index), _)| *carries == LINE && index & 0x0fff == venue.0);
         lines.map(|(&(_, index), made)| (index, *made))
     }
 
-    /// The number of the first request in a line's lane that was not given back.
-    pub(crate) fn given_back(&self, line: LineId) -> u64 {
+    /// Returns the number of the first request in a line's lane that was not given back.
+    pub fn given_back(&self, line: LineId) -> u64 {
         self.given_back.get(&line.index()).copied().unwrap_or(0)
     }
 
-    /// The number of the next report of a line.
-    pub(crate) fn next_report(&self, line: LineId) -> u64 {
+    /// Returns the number of the next report of a line.
+    pub fn next_report(&self, line: LineId) -> u64 {
         self.line_reports.get(&line.index()).copied().unwrap_or(0)
     }
 
-    /// The number of the next message: to be said on a lane that the OMS writes, else to be taken. Of lines, which share
-    /// what is said to their venue, that of all of them.
-    pub(crate) fn next(&self, lane: LaneKind) -> u64 {
+    /// Returns the number of a lane's next message: to be sent on a lane that the OMS writes, else to be taken. Lines share
+    /// the messages to their venue, and have one number together.
+    pub fn next(&self, lane: LaneKind) -> u64 {
         let (list, index) = match lane {
             LaneKind::Requests(session) => (&self.requests, session),
             LaneKind::Reports(session) => (&self.reports, session),
@@ -211,19 +229,19 @@ impl Ledger {
         list.get(usize::from(index)).copied().unwrap_or(0)
     }
 
-    /// How many reports were said to each session.
-    pub(crate) fn said(&self) -> &[u64] {
+    /// Returns how many reports were sent to each session.
+    pub fn said(&self) -> &[u64] {
         &self.reports
     }
 
-    /// Whether a session ever sent a request or was sent a report.
-    pub(crate) fn has_said(&self, session: u16) -> bool {
+    /// Returns whether a session ever sent a request or was sent a report.
+    pub fn has_said(&self, session: u16) -> bool {
         let place = usize::from(session);
         [&self.reports, &self.requests].into_iter().any(|list| list.get(place).is_some_and(|&next| next > 0))
     }
 
-    /// The number of the next request of each session.
-    pub(crate) fn taken(&self) -> &[u64] {
+    /// Returns the number of the next request of each session.
+    pub fn taken(&self) -> &[u64] {
         &self.requests
     }
 }
@@ -255,9 +273,9 @@ fn widen(next: u64, low: u32) -> u64 {
     next + u64::from(low.wrapping_sub(next as u32))
 }
 
-/// The number of a session or a venue in a list that has one for each.
+/// Returns the number of a session or a venue in a list that has one for each; the list grows with zeros up to there.
 #[inline]
-pub(crate) fn place_of(list: &mut Vec<u64>, index: u16) -> &mut u64 {
+pub fn place_of(list: &mut Vec<u64>, index: u16) -> &mut u64 {
     let index = usize::from(index);
     if index >= list.len() {
         list.resize(index + 1, 0);

@@ -21,10 +21,10 @@ use tickpath_log::{Config, Message, Next, OpenError, Owner, Place, ReadError, Re
 use tickpath_orders::Output;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use crate::OmsError;
-use crate::archive::{archived, archived_days, folder, free, is_put_away};
+use crate::JournalError;
+use crate::archive::{Archive, archived, archived_days, folder, free, is_put_away, read_start};
+use crate::lane::frame;
 use crate::ledger::place_of;
-use crate::outbound::frame;
 
 /// The kind of a [`Base`] frame.
 const BASE: u8 = 255;
@@ -48,8 +48,8 @@ const PREFIX: usize = size_of::<Prefix>();
 /// The longest frame.
 const LONGEST: usize = PREFIX + 128;
 
-/// Writes the history.
-pub(crate) struct History {
+/// Writes the history: each report under its session and its number there.
+pub struct History {
     log: Writer,
     config: Config,
     calibration: Calibration,
@@ -113,8 +113,8 @@ pub struct SessionReport<'a> {
     pub message: &'a [u8],
 }
 
-/// What a start finds of the history.
-pub(crate) struct Found {
+/// The history as a start finds it, before it is opened for writing.
+pub struct Found {
     config: Config,
     owner: Owner,
     /// The number behind the last report that is there, of each session; none if there is no history of this day.
@@ -128,22 +128,33 @@ pub(crate) struct Found {
     lost: Option<String>,
 }
 
-/// A history beside this journal. What is made ready for the one is made ready for the other.
-pub(crate) fn config(journal: &Config) -> Config {
+/// Returns the configuration of the history beside this journal. As much memory is made ready for the history as for the
+/// journal.
+pub fn config(journal: &Config) -> Config {
     let place = place(&journal.place);
     let Config { segment_bytes, reserve_bytes, .. } = *journal;
     Config { segment_bytes, reserve_bytes, ..Config::journal(place) }
 }
 
-/// Where the history of a journal lies.
-pub(crate) fn place(journal: &Place) -> Place {
+/// Returns where the history of a journal lies.
+pub fn place(journal: &Place) -> Place {
     Place::folder(journal.dir().join("reports"))
 }
 
 impl Found {
+    /// Looks at the history of the journal in this place. Returns also the number of the first record of the journal's own
+    /// log.
+    pub fn beside(config: &Config, journal: &Place) -> Result<(Self, u64), JournalError> {
+        let own = Reader::open(journal, Start::Oldest, Registration::Unregistered)?;
+        let first = own.first_sequence();
+        let ended = Archive::of(journal)?.last_before(first);
+        let id = read_start(journal)?.map_or(0, |start| start.journal);
+        Ok((Self::look(config, id, first, ended)?, first))
+    }
+
     /// Looks at the history of the journal with this id, whose log begins with the record `first`, and the one that ended
     /// last, if it is there, with `ended`: it is of this day, or of the last one, killed before it was put away.
-    pub fn look(config: &Config, journal: u64, first: u64, ended: Option<u64>) -> Result<Self, OmsError> {
+    fn look(config: &Config, journal: u64, first: u64, ended: Option<u64>) -> Result<Self, JournalError> {
         let mut owner = Owner { journal, incarnation: 0, base: first };
         let (mut has, mut marks, mut begin, mut end, mut lost) = (None, Vec::new(), 0, 0, None);
         let is_left =
@@ -179,13 +190,13 @@ impl Found {
         Ok(Self { config: config.clone(), owner, has, marks, first: begin, end, lost })
     }
 
-    /// The first record of the journal's log of that day.
+    /// Returns the number of the first record of the journal's log of that day.
     pub fn day(&self) -> u64 {
         self.owner.base
     }
 
-    /// No record tells any more what it lacks: it is to be set aside, and the history begins with this day, whose log
-    /// begins with this record.
+    /// Gives up this history, because no record holds any more what it lacks: [`Self::open`] sets it aside and begins with
+    /// this day, whose log begins with this record.
     pub fn give_up(&mut self, first: u64) {
         if self.owner.base != first {
             self.first = self.end;
@@ -194,27 +205,27 @@ impl Found {
         self.lost = Some("the records of what it lacks are gone".to_owned());
     }
 
-    /// Why what was said is not there, if anything was; that is said again then.
+    /// Returns why reports that were sent are not in the history, if any were; the start writes them again.
     pub fn lost(&self, said: &[u64]) -> Option<&str> {
         let has_said = said.iter().any(|&said| said > 0);
         self.lost.as_deref().filter(|_| has_said || self.config.place.exists())
     }
 
-    /// The first number of a session that is not there; none if nothing is known of this day.
+    /// Returns a session's first report number that is not there; none if nothing is known of this day.
     pub fn next(&self, session: u16) -> Option<u64> {
         let has = self.has.as_ref()?;
         Some(has.get(usize::from(session)).copied().unwrap_or(0))
     }
 
-    /// Whether all is there that was said before this, by session.
+    /// Returns whether all reports below these numbers are there, one number for each session.
     pub fn has_all(&self, said: &[u64]) -> bool {
         let has = |session: usize| self.next(session as u16).unwrap_or(0);
         said.iter().enumerate().all(|(session, &said)| has(session) >= said)
     }
 
-    /// Opens it for writing. `base` is where each session stood when the day began, as far as the journal tells; `said` is
-    /// where it stands now. What the journal does not know was told, and is not so: it is taken out.
-    pub fn open(self, base: &[u64], said: &[u64], calibration: &Calibration) -> Result<History, OmsError> {
+    /// Opens the history for writing. `base` has the report number of each session when the day began, as far as the
+    /// journal tells, and `said` the one now: reports that the journal does not know are taken out.
+    pub fn open(self, base: &[u64], said: &[u64], calibration: &Calibration) -> Result<History, JournalError> {
         let is_ahead = |has: &Vec<u64>| (0..has.len()).any(|s| has[s] > said.get(s).copied().unwrap_or(0));
         let place = &self.config.place;
         // Made ready at the end, and not for what is only being opened.
@@ -243,42 +254,42 @@ impl Found {
         } else {
             marks.lock().list = self.marks;
         }
-        history.log.reserve(self.config.reserve_bytes).map_err(OmsError::Disk)?;
+        history.log.reserve(self.config.reserve_bytes).map_err(JournalError::Disk)?;
         Ok(history)
     }
 }
 
 impl History {
-    /// Says an output to its session, and gives it the next number there.
+    /// Writes a report to its session, under the next number there.
     #[inline]
-    pub fn say(&mut self, stamp: u64, output: &Output) -> Result<(), OmsError> {
+    pub fn say(&mut self, stamp: u64, output: &Output) -> Result<(), JournalError> {
         let session = output.session();
         let (kind, message) = frame(output);
         let number = *place_of(&mut self.next, session);
         self.write(session, number, stamp, kind, message)
     }
 
-    /// The number of each session's next report.
+    /// Returns the number of each session's next report.
     pub fn all_next(&self) -> &[u64] {
         &self.next
     }
 
-    /// Where one can begin to read.
+    /// Returns the places from which readers can begin, shared with this writer.
     pub fn marks(&self) -> Marks {
         self.marks.clone()
     }
 
-    /// A day has ended: what was said in it is put away, and the next one's begins, of the log of the journal that begins
+    /// Moves the reports of the day that ended into the archive and begins the next day, whose log of the journal begins
     /// with this record.
-    pub fn begin_day(&mut self, first: u64) -> Result<(), OmsError> {
+    pub fn begin_day(&mut self, first: u64) -> Result<(), JournalError> {
         let folder = archived(&self.config.place, self.config.owner.base);
-        fs::create_dir_all(&folder).map_err(OmsError::NotArchived)?;
+        fs::create_dir_all(&folder).map_err(JournalError::NotArchived)?;
         self.config.owner.base = first;
         let marks = self.marks.clone();
         // Nobody opens the new log with the marks of the old one.
         let mut marked = marks.lock();
         self.log.move_on(&self.config, &self.calibration, &folder)?;
-        self.log.reserve(0).map_err(OmsError::Disk)?;
+        self.log.reserve(0).map_err(JournalError::Disk)?;
         let first = marked.list.first().cloned();
         marked.ended.extend(first.map(|first| EndedDay { place: Place::folder(folder), first }));
         marked.owner = self.config.owner;
@@ -289,21 +300,21 @@ impl History {
         Ok(())
     }
 
-    fn begin(&mut self, marked: &mut Marked) -> Result<(), OmsError> {
+    fn begin(&mut self, marked: &mut Marked) -> Result<(), JournalError> {
         self.unmarked = 0;
         let first = Mark { sequence: self.log.sequence(), next: self.next.clone() };
         marked.list = vec![first];
-        self.log.publish(0, BASE, self.next.as_bytes()).map_err(OmsError::History)?;
+        self.log.publish(0, BASE, self.next.as_bytes()).map_err(JournalError::History)?;
         Ok(())
     }
 
     #[inline]
-    fn write(&mut self, session: u16, number: u64, stamp: u64, kind: u8, message: &[u8]) -> Result<(), OmsError> {
+    fn write(&mut self, session: u16, number: u64, stamp: u64, kind: u8, message: &[u8]) -> Result<(), JournalError> {
         let mut bytes = [0; LONGEST];
         let prefix = Prefix { number, session, reserved: [0; 6] };
         bytes[..PREFIX].copy_from_slice(prefix.as_bytes());
         bytes[PREFIX..PREFIX + message.len()].copy_from_slice(message);
-        self.log.publish(stamp, kind, &bytes[..PREFIX + message.len()]).map_err(OmsError::History)?;
+        self.log.publish(stamp, kind, &bytes[..PREFIX + message.len()]).map_err(JournalError::History)?;
         *place_of(&mut self.next, session) = number + 1;
         self.unmarked += 1;
         if self.unmarked == MARK_EVERY {
@@ -517,7 +528,7 @@ impl Scan {
 type Kept = (u64, u16, u64, u8, Vec<u8>);
 
 /// What of a history the journal knows, with its base; the history is set aside.
-fn keep_known(place: &Place, said: &[u64]) -> Result<(Vec<u64>, Vec<Kept>), OmsError> {
+fn keep_known(place: &Place, said: &[u64]) -> Result<(Vec<u64>, Vec<Kept>), JournalError> {
     let mut log = Reader::open(place, Start::Oldest, Registration::Unregistered)?;
     let (mut scan, mut kept) = (Scan::default(), Vec::new());
     let mut base = Vec::new();
@@ -567,7 +578,7 @@ impl EndedDay {
 }
 
 /// Puts a history away that is not this day's, or not true any more.
-fn set_aside(place: &Place) -> Result<(), OmsError> {
+fn set_aside(place: &Place) -> Result<(), JournalError> {
     let owner = tickpath_log::owner(place).unwrap_or_default();
     // What is not true is no day.
     let folder = free(folder(place, owner.base).with_extension("aside"));
@@ -579,5 +590,5 @@ fn set_aside(place: &Place) -> Result<(), OmsError> {
         }
         Ok(())
     });
-    moved.map_err(OmsError::NotArchived)
+    moved.map_err(JournalError::NotArchived)
 }

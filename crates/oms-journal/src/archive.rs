@@ -9,7 +9,7 @@ use tickpath_log::{Next, OpenError, Place, Reader, Registration, Start as From};
 use tickpath_orders::{RecordKind, Start};
 use zerocopy::FromBytes;
 
-use crate::OmsError;
+use crate::JournalError;
 
 /// The folder of what has ended, by the number of the record that it began with.
 pub(crate) fn folder(place: &Place, first: u64) -> PathBuf {
@@ -60,7 +60,7 @@ pub(crate) fn prepare(journal: &Place, first: u64) -> io::Result<()> {
 }
 
 /// The logs of a journal that are there, in the order of their records.
-pub fn logs(journal: &Place) -> Result<Vec<Place>, OmsError> {
+pub fn logs(journal: &Place) -> Result<Vec<Place>, JournalError> {
     let archive = Archive::of(journal)?;
     let ended = archive.firsts.iter().map(|&first| log(journal, first));
     Ok(ended.chain(Some(journal.clone()).filter(Place::exists)).collect())
@@ -68,7 +68,7 @@ pub fn logs(journal: &Place) -> Result<Vec<Place>, OmsError> {
 
 /// The journal that an archived log is of, and the number of the first record behind that log; none if the place holds no
 /// archived log.
-pub(crate) fn journal_of(place: &Place) -> Result<Option<(Place, u64)>, OmsError> {
+pub(crate) fn journal_of(place: &Place) -> Result<Option<(Place, u64)>, JournalError> {
     let (name, archive) = (place.dir().file_name(), place.dir().parent());
     // As `folder` writes it.
     let first = name.and_then(|name| name.to_str().filter(|name| name.len() == 20)?.parse::<u64>().ok());
@@ -98,12 +98,12 @@ pub(crate) struct Ended {
 
 impl Archive {
     /// Looks into the folder; one that is not there holds nothing.
-    pub fn of(journal: &Place) -> Result<Self, OmsError> {
+    pub fn of(journal: &Place) -> Result<Self, JournalError> {
         let folder = journal.dir().join("archive");
         let entries = match fs::read_dir(&folder) {
             Ok(entries) => entries.flatten().collect(),
             Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Vec::new(),
-            Err(reason) => return Err(OmsError::Archive { folder, reason }),
+            Err(reason) => return Err(JournalError::Archive { folder, reason }),
         };
         let named = entries.iter().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
         // Killed before its data moved, a folder holds no log.
@@ -131,10 +131,10 @@ impl Archive {
     }
 
     /// Returns the end of the newest archived log; none where the archive is empty.
-    pub fn last_ended(&self) -> Result<Option<Ended>, OmsError> {
+    pub fn last_ended(&self) -> Result<Option<Ended>, JournalError> {
         let Some(&first) = self.firsts.last() else { return Ok(None) };
         let place = log(&self.journal, first);
-        let journal = read_start(&place)?.ok_or(OmsError::NoJournal)?.journal;
+        let journal = read_start(&place)?.ok_or(JournalError::NoJournal)?.journal;
         let end = Reader::open(&place, From::Now, Registration::Unregistered)?;
         Ok(Some(Ended { journal, next: end.sequence() }))
     }
@@ -158,7 +158,7 @@ pub(crate) struct Beginning {
 }
 
 /// The record that begins a log; none if it does not begin with one.
-pub(crate) fn read_start(place: &Place) -> Result<Option<Beginning>, OmsError> {
+pub(crate) fn read_start(place: &Place) -> Result<Option<Beginning>, JournalError> {
     let mut log = Reader::open(place, From::Oldest, Registration::Unregistered)?;
     Ok(match log.next()? {
         Next::Message(record) if record.kind == RecordKind::Start.code() => Beginning::read(record.payload),

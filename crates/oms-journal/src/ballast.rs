@@ -18,7 +18,7 @@ const NAMES: [&str; 2] = ["ballast.reports", "ballast.roll"];
 
 /// Reserved disk space; freed when the value is dropped.
 #[derive(Debug)]
-pub(crate) struct Ballast {
+pub struct Ballast {
     reports: PathBuf,
     roll: PathBuf,
 }
@@ -42,7 +42,7 @@ impl Ballast {
     }
 
     /// Removes what a kill has left in this folder.
-    pub fn clear(folder: &Path) {
+    pub(crate) fn clear(folder: &Path) {
         for name in NAMES {
             let _ = fs::remove_file(folder.join(name));
         }

@@ -13,13 +13,12 @@ use tickpath_log::{Config, Cut, Place, Tail, Writer};
 use tickpath_orders::{CORE_VERSION, Digest, Input, Lane, Name, RECORD_BYTES, RecordKind, Rolled, Start, Stop};
 use zerocopy::IntoBytes;
 
-use crate::OmsError;
+use crate::JournalError;
 use crate::archive::{self, Archive, Ended, read_start};
 use crate::ballast::Ballast;
-use crate::recover::End;
 
 pub use crate::archive::logs;
-pub use crate::replay::{Replay, Replayed, replay, time_of};
+pub use crate::replay::{End, Replay, Replayed, replay, time_of};
 pub use crate::snapshot::follow;
 
 /// Inputs between two digests.
@@ -43,7 +42,7 @@ struct Aligned([u8; RECORD_BYTES]);
 impl Journal {
     /// Opens the journal, or begins one with this id. Behind an archive the journal keeps its id and its numbers, wherever
     /// a kill has ended a roll.
-    pub fn open(config: &Config, calibration: &Calibration, id: u64) -> Result<Self, OmsError> {
+    pub fn open(config: &Config, calibration: &Calibration, id: u64) -> Result<Self, JournalError> {
         Ballast::clear(config.place.dir());
         let mut empty = Config { reserve_bytes: 0, ..config.clone() };
         let last = Archive::of(&config.place)?.last_ended()?;
@@ -69,49 +68,49 @@ impl Journal {
         Ok(journal)
     }
 
-    /// A journal to rehearse with, which is never read again.
-    pub(crate) fn of_rehearsal(log: Writer, real: &Self) -> Self {
+    /// Makes a journal to rehearse with, in this log; it is never read again.
+    pub fn of_rehearsal(log: Writer, real: &Self) -> Self {
         let Self { id, calibration, .. } = *real;
         let config = Config { place: log.place().clone(), ..real.config.clone() };
         Self { log, id, record: Aligned([0; RECORD_BYTES]), config, calibration, inputs: 0, cut: None }
     }
 
-    /// Goes on where a replay has come to, in the next log if that is due.
-    pub(crate) fn go_on(&mut self, id: u64, end: End, stamp: u64) -> Result<(), OmsError> {
+    /// Continues the journal with this id behind the replay of a start, in the next log if that is due.
+    pub fn go_on(&mut self, id: u64, end: End, stamp: u64) -> Result<(), JournalError> {
         self.id = id;
         match end {
             End::Open => Ok(()),
             // It can wait for the end of another day.
-            End::Day => {
-                self.roll(stamp, None).or_else(|e| if matches!(e, OmsError::NotArchived(_)) { Ok(()) } else { Err(e) })
-            }
+            End::Day => self
+                .roll(stamp, None)
+                .or_else(|e| if matches!(e, JournalError::NotArchived(_)) { Ok(()) } else { Err(e) }),
             End::OfAnotherVersion => self.roll(stamp, None),
             End::Rolled => self.move_on(),
         }
     }
 
     /// The first record of each log.
-    fn begin(&mut self) -> Result<(), OmsError> {
+    fn begin(&mut self) -> Result<(), JournalError> {
         let ticks_per_second = self.calibration.ticks_per_second;
         let start = Start { core_version: CORE_VERSION, reserved: 0, ticks_per_second, journal: self.id };
         let stamp = self.calibration.ticks;
-        self.log.publish(stamp, RecordKind::Start.code(), start.as_bytes()).map_err(OmsError::Journal)?;
+        self.log.publish(stamp, RecordKind::Start.code(), start.as_bytes()).map_err(JournalError::Append)?;
         Ok(())
     }
 
     /// Moves the log into the archive and goes on in a new one, durable before and after, with the disk space of the
     /// ballast. Changes nothing where the archive takes nothing.
-    pub(crate) fn roll(&mut self, stamp: u64, ballast: Option<Ballast>) -> Result<(), OmsError> {
-        archive::prepare(&self.config.place, self.log.first_sequence()).map_err(OmsError::NotArchived)?;
+    pub fn roll(&mut self, stamp: u64, ballast: Option<Ballast>) -> Result<(), JournalError> {
+        archive::prepare(&self.config.place, self.log.first_sequence()).map_err(JournalError::NotArchived)?;
         self.sync()?;
         drop(ballast);
         let rolled = Rolled { journal: self.id };
-        self.log.publish(stamp, RecordKind::Rolled.code(), rolled.as_bytes()).map_err(OmsError::Journal)?;
+        self.log.publish(stamp, RecordKind::Rolled.code(), rolled.as_bytes()).map_err(JournalError::Append)?;
         self.move_on()
     }
 
     /// The second half of [`Self::roll`], of a journal that already says that it goes on.
-    fn move_on(&mut self) -> Result<(), OmsError> {
+    fn move_on(&mut self) -> Result<(), JournalError> {
         let folder = archive::folder(&self.config.place, self.log.first_sequence());
         let empty = Config { reserve_bytes: 0, ..self.config.clone() };
         self.log.move_on(&empty, &self.calibration, &folder)?;
@@ -121,29 +120,30 @@ impl Journal {
 
     /// Writes one input; it survives the end of this process when this returns. Gives its sequence number.
     #[inline]
-    pub fn append(&mut self, stamp: u64, input: &Input) -> Result<u64, OmsError> {
+    pub fn append(&mut self, stamp: u64, input: &Input) -> Result<u64, JournalError> {
         let kind = input.kind().code();
         let record = input.write(&mut self.record.0);
-        let sequence = self.log.publish(stamp, kind, record).map_err(OmsError::Journal)?;
+        let sequence = self.log.publish(stamp, kind, record).map_err(JournalError::Append)?;
         self.inputs += 1;
         Ok(sequence)
     }
 
-    /// Looks at what the next record is made in.
-    pub(crate) fn look_ahead(&self) {
+    /// Touches the memory of the next record, so that the next append finds it warm.
+    #[inline]
+    pub fn look_ahead(&self) {
         black_box(self.record.0);
         self.log.keep_warm(RECORD_BYTES);
     }
 
     /// Writes that a lane was made.
-    pub fn lane(&mut self, stamp: u64, lane: &Lane) -> Result<(), OmsError> {
-        self.log.publish(stamp, RecordKind::Lane.code(), lane.as_bytes()).map_err(OmsError::Journal)?;
+    pub fn lane(&mut self, stamp: u64, lane: &Lane) -> Result<(), JournalError> {
+        self.log.publish(stamp, RecordKind::Lane.code(), lane.as_bytes()).map_err(JournalError::Append)?;
         Ok(())
     }
 
     /// Writes the name of a venue or of a session's user.
-    pub fn name(&mut self, stamp: u64, name: &Name) -> Result<(), OmsError> {
-        self.log.publish(stamp, RecordKind::Name.code(), name.as_bytes()).map_err(OmsError::Journal)?;
+    pub fn name(&mut self, stamp: u64, name: &Name) -> Result<(), JournalError> {
+        self.log.publish(stamp, RecordKind::Name.code(), name.as_bytes()).map_err(JournalError::Append)?;
         Ok(())
     }
 
@@ -154,26 +154,26 @@ impl Journal {
     }
 
     /// Writes where the core stands.
-    pub fn digest(&mut self, stamp: u64, digest: &Digest) -> Result<(), OmsError> {
-        self.log.publish(stamp, RecordKind::Digest.code(), digest.as_bytes()).map_err(OmsError::Journal)?;
+    pub fn digest(&mut self, stamp: u64, digest: &Digest) -> Result<(), JournalError> {
+        self.log.publish(stamp, RecordKind::Digest.code(), digest.as_bytes()).map_err(JournalError::Append)?;
         Ok(())
     }
 
     /// Writes that the OMS stops in order, with the last T2 and whether that request had to wait for its line.
-    pub fn stop(&mut self, stamp: u64, released: u64, queued: bool) -> Result<(), OmsError> {
+    pub fn stop(&mut self, stamp: u64, released: u64, queued: bool) -> Result<(), JournalError> {
         let stop = Stop { released_before: released, queued_before: u64::from(queued) };
-        self.log.publish(stamp, RecordKind::Stop.code(), stop.as_bytes()).map_err(OmsError::Journal)?;
+        self.log.publish(stamp, RecordKind::Stop.code(), stop.as_bytes()).map_err(JournalError::Append)?;
         Ok(())
     }
 
     /// Makes memory ready for what comes; to be called once the start has synced for the last time.
-    pub fn reserve(&mut self) -> Result<(), OmsError> {
-        self.log.reserve(self.config.reserve_bytes).map_err(OmsError::Disk)
+    pub fn reserve(&mut self) -> Result<(), JournalError> {
+        self.log.reserve(self.config.reserve_bytes).map_err(JournalError::Disk)
     }
 
     /// Returns when all that was written would survive a loss of power.
-    pub fn sync(&mut self) -> Result<(), OmsError> {
-        self.log.sync().map_err(OmsError::Disk)
+    pub fn sync(&mut self) -> Result<(), JournalError> {
+        self.log.sync().map_err(JournalError::Disk)
     }
 
     /// Where the next record will lie.
@@ -203,28 +203,30 @@ impl Journal {
         &self.config
     }
 
-    pub(crate) fn log(&self) -> &Writer {
+    /// Returns the log that is written now: the day's.
+    #[inline]
+    pub fn log(&self) -> &Writer {
         &self.log
     }
 }
 
 /// Whether a log holds nothing but a start record with the id of another journal. Versions up to 0.1.0 left such a log
 /// behind a kill in the middle of a roll.
-fn is_misnamed(log: &Writer, before: &Ended) -> Result<bool, OmsError> {
+fn is_misnamed(log: &Writer, before: &Ended) -> Result<bool, JournalError> {
     let holds_start_alone = log.sequence() == log.first_sequence() + 1;
     Ok(holds_start_alone && read_start(log.place())?.is_some_and(|start| start.journal != before.journal))
 }
 
 /// Removes a log's own files; its folder stays where it holds others.
-fn remove_files(place: &Place) -> Result<(), OmsError> {
+fn remove_files(place: &Place) -> Result<(), JournalError> {
     match place.remove() {
-        Err(e) if e.kind() != io::ErrorKind::DirectoryNotEmpty => Err(OmsError::Disk(e)),
+        Err(e) if e.kind() != io::ErrorKind::DirectoryNotEmpty => Err(JournalError::Disk(e)),
         _ => Ok(()),
     }
 }
 
-/// An id that no other journal has.
-pub(crate) fn fresh_id(seed: Option<u64>, stamp: u64) -> u64 {
+/// Makes an id that no other journal has, or the one that is given, for simulations.
+pub fn fresh_id(seed: Option<u64>, stamp: u64) -> u64 {
     let random = || RandomState::new().hash_one(stamp);
     seed.unwrap_or_else(random).max(1)
 }

@@ -23,7 +23,7 @@ use tickpath_log::Place;
 use tickpath_orders::{Config, Core};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 
-use crate::OmsError;
+use crate::JournalError;
 use crate::archive::journal_of;
 use crate::ledger::Ledger;
 use crate::replay::{LastRecord, Replay};
@@ -78,14 +78,14 @@ struct Summed<T> {
 
 /// Makes a snapshot of a journal as far as it goes, whether or not somebody writes it. The newest one stays if nothing
 /// has come since.
-pub fn make(journal: &Place) -> Result<Made, OmsError> {
+pub fn make(journal: &Place) -> Result<Made, JournalError> {
     let (mut replay, mut core) = begin(journal, Config::default(), |_, _| true)?;
     catch_up(journal, &mut replay, &mut core)
 }
 
 /// The snapshots that lie beside a journal, the newest first: each with the first record that is not in it, or none if it
 /// is damaged or was made of other records than these.
-pub fn look(journal: &Place) -> Result<Vec<(PathBuf, Option<u64>)>, OmsError> {
+pub fn look(journal: &Place) -> Result<Vec<(PathBuf, Option<u64>)>, JournalError> {
     let mut found = Vec::new();
     for path in [NEWEST, BEFORE].map(|name| journal.dir().join(name)) {
         if !path.exists() {
@@ -106,14 +106,14 @@ pub fn look(journal: &Place) -> Result<Vec<(PathBuf, Option<u64>)>, OmsError> {
 /// A core as the journal tells it, and the replay that goes on with it: from the newest snapshot on, else from the
 /// beginning. It is where the journal ends once [`Replay::step`] says so, and follows it from there. Of an archived log it is
 /// the journal up to that log's end: a day goes on with the state of the days before.
-pub fn follow(journal: &Place) -> Result<(Replay, Core), OmsError> {
+pub fn follow(journal: &Place) -> Result<(Replay, Core), JournalError> {
     let Some((whole, end)) = journal_of(journal)? else { return begin(journal, Config::default(), |_, _| true) };
     let (replay, core) = begin(&whole, Config::default(), |next, _| next <= end)?;
     Ok((replay.until(end), core))
 }
 
 /// Applies what has come since, and makes a snapshot of it.
-fn catch_up(journal: &Place, replay: &mut Replay, core: &mut Core) -> Result<Made, OmsError> {
+fn catch_up(journal: &Place, replay: &mut Replay, core: &mut Core) -> Result<Made, JournalError> {
     let before = replay.done().inputs;
     while replay.step(core, |_, _, _| {})? {}
     // A page that is lost would pass for the end.
@@ -129,17 +129,18 @@ fn catch_up(journal: &Place, replay: &mut Replay, core: &mut Core) -> Result<Mad
     let head = Head { magic: MAGIC, format: FORMAT, reserved: 0, next, last, ledger_bytes: 0 };
     match write(journal.dir(), head, replay.ledger(), core) {
         Ok(bytes) => Ok(Made { bytes, next, replayed, path }),
-        Err(reason) => Err(OmsError::Snapshot { path, reason }),
+        Err(reason) => Err(JournalError::Snapshot { path, reason }),
     }
 }
 
-/// A replay and its core: behind the newest snapshot that is good for this journal and that `is_of_use` (told the first
-/// record that is not in it, and the ledger there), or at the journal's beginning with a new core, laid out so.
-pub(crate) fn begin(
+/// Returns a replay and its core: behind the newest snapshot that is good for this journal and that `is_of_use` accepts, by
+/// the first record that is not in the snapshot and the ledger there; else at the journal's beginning, with a new core, laid
+/// out so.
+pub fn begin(
     journal: &Place,
     config: Config,
     is_of_use: impl Fn(u64, &Ledger) -> bool,
-) -> Result<(Replay, Core), OmsError> {
+) -> Result<(Replay, Core), JournalError> {
     for name in [NEWEST, BEFORE] {
         let found = Found::open(&journal.dir().join(name)).filter(|found| is_of_use(found.next, &found.ledger));
         let Some(found) = found else { continue };
@@ -183,8 +184,8 @@ fn write(folder: &Path, head: Head, ledger: &Ledger, core: &Core) -> io::Result<
     Ok(bytes)
 }
 
-/// A thread that makes snapshots when it is asked to.
-pub(crate) struct SnapshotMaker {
+/// A thread that makes snapshots of a journal on request.
+pub struct SnapshotMaker {
     asked: SyncSender<()>,
     failed: Receiver<String>,
     every: u64,
@@ -217,14 +218,14 @@ impl SnapshotMaker {
         Ok(Self { asked, failed, every })
     }
 
-    /// Asks for one; if the last one is still being made, the next one has this in it. Says at which record the next is
-    /// due.
+    /// Requests a snapshot; while one is being made, the next has this request's records in it. Returns the record at which
+    /// the next request is due.
     pub fn ask(&self, sequence: u64) -> u64 {
         let _ = self.asked.try_send(());
         sequence + self.every
     }
 
-    /// Why the last one could not be made, once.
+    /// Returns once why the last snapshot could not be made.
     pub fn take_failure(&self) -> Option<String> {
         self.failed.try_recv().ok()
     }

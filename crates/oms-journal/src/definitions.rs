@@ -4,10 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tickpath_market::{AccountId, SymbolId};
-use tickpath_orders::{AccountLimits, Ended, Grant, Input, Instrument, Name, RECORD_BYTES, RecordKind, SessionRules};
+use tickpath_orders::{AccountLimits, Ended, Input, Instrument, Name, RECORD_BYTES, RecordKind};
 use zerocopy::{FromBytes, IntoBytes};
-
-use crate::config::Desk;
 
 /// What a definition is the definition of: its kind, its session (of limits in a symbol the account, of a rule the venue's code), its symbol, account or
 /// venue.
@@ -15,7 +13,7 @@ type Key = (RecordKind, u16, u32);
 
 /// The definitions that hold, and what numbers mean.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Definitions {
+pub struct Definitions {
     held: BTreeMap<Key, Input>,
     /// Instruments and accounts whose definition has ended, as it was last: positions and orders outlive it.
     ended: BTreeMap<Key, Input>,
@@ -44,9 +42,9 @@ impl Definitions {
         self.names.insert((name.of, name.number), name);
     }
 
-    /// What makes of these definitions those of a desk: first what ends, a right before its session, then what is new.
-    pub fn changes(&self, desk: &Desk) -> Vec<Input> {
-        let wanted = definitions(desk);
+    /// Returns the inputs that make the wanted definitions of these: first what ends, a right before its session, then what
+    /// is new.
+    pub fn changes(&self, wanted: Vec<Input>) -> Vec<Input> {
         let keys: BTreeSet<Key> = wanted.iter().filter_map(defined).collect();
         let gone = self.held.keys().rev().filter(|held| !keys.contains(held));
         let ended = |&(kind, session, id): &Key| Input::Ended(Ended { id, session, kind: kind.code(), reserved: 0 });
@@ -54,17 +52,17 @@ impl Definitions {
         gone.map(ended).chain(wanted.into_iter().filter(is_new)).collect()
     }
 
-    /// The names of a desk that differ from those known here.
-    pub fn new_names(&self, desk: &Desk) -> Vec<Name> {
-        desk.names.iter().copied().filter(|name| self.name(name.of, name.number) != Some(name)).collect()
+    /// Returns the wanted names that differ from those known here.
+    pub fn new_names(&self, wanted: &[Name]) -> Vec<Name> {
+        wanted.iter().copied().filter(|name| self.name(name.of, name.number) != Some(name)).collect()
     }
 
-    /// What holds now, as the core has been told it.
+    /// Returns the definitions that hold now, as the core has got them.
     pub fn all(&self) -> impl Iterator<Item = &Input> {
         self.held.values()
     }
 
-    /// The instrument that has, or had last, this number.
+    /// Returns the instrument that has, or had last, this number.
     pub fn instrument(&self, symbol: SymbolId) -> Option<&Instrument> {
         match self.latest((RecordKind::Instrument, 0, symbol.0))? {
             Input::Instrument(instrument) => Some(instrument),
@@ -72,7 +70,7 @@ impl Definitions {
         }
     }
 
-    /// All instruments that have a number, or had it last.
+    /// Returns all instruments that have a number, or had it last.
     pub fn instruments(&self) -> impl Iterator<Item = &Instrument> {
         self.held.values().chain(self.ended.values()).filter_map(|input| match input {
             Input::Instrument(instrument) => Some(instrument),
@@ -80,7 +78,7 @@ impl Definitions {
         })
     }
 
-    /// The limits that an account has, or had last.
+    /// Returns the limits that an account has, or had last.
     pub fn account(&self, account: AccountId) -> Option<&AccountLimits> {
         match self.latest((RecordKind::Account, 0, account.0))? {
             Input::Account(limits) => Some(limits),
@@ -88,12 +86,12 @@ impl Definitions {
         }
     }
 
-    /// The name of a venue, or of the user of a session.
+    /// Returns the name of a venue, or of the user of a session.
     pub fn name(&self, of: u8, number: u16) -> Option<&Name> {
         self.names.get(&(of, number))
     }
 
-    /// All names.
+    /// Returns all names.
     pub fn names(&self) -> impl Iterator<Item = &Name> {
         self.names.values()
     }
@@ -103,7 +101,7 @@ impl Definitions {
     }
 
     /// As records, behind each other: kind, length, bytes. What has ended is defined, and then ended.
-    pub fn save(&self, bytes: &mut Vec<u8>) {
+    pub(crate) fn save(&self, bytes: &mut Vec<u8>) {
         let mut put = |kind: RecordKind, record: &[u8]| {
             bytes.extend_from_slice(&[kind.code(), record.len() as u8]);
             bytes.extend_from_slice(record);
@@ -120,7 +118,7 @@ impl Definitions {
     }
 
     /// From so many such records; none if they are not.
-    pub fn load(mut bytes: &[u8], count: u64) -> Option<Self> {
+    pub(crate) fn load(mut bytes: &[u8], count: u64) -> Option<Self> {
         let mut definitions = Self::default();
         for _ in 0..count {
             let (&[kind, length], rest) = bytes.split_first_chunk()?;
@@ -140,7 +138,7 @@ impl Definitions {
     }
 
     /// The records that [`Self::save`] makes.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.held.len() + 2 * self.ended.len() + self.names.len()
     }
 }
@@ -160,31 +158,4 @@ fn defined(input: &Input) -> Option<Key> {
         _ => return None,
     };
     Some((input.kind(), session, id))
-}
-
-/// A desk as inputs.
-fn definitions(desk: &Desk) -> Vec<Input> {
-    let mut inputs: Vec<Input> = desk.instruments.iter().copied().map(Input::Instrument).collect();
-    inputs.extend(desk.accounts.iter().copied().map(Input::Account));
-    inputs.extend(desk.venues.iter().copied().map(Input::Venue));
-    inputs.extend(desk.symbols.iter().copied().map(Input::SymbolLimits));
-    inputs.extend(desk.firm.map(Input::Firm));
-    inputs.extend(desk.rejects.iter().copied().map(Input::Reject));
-    for rules in &desk.sessions {
-        let session = rules.session;
-        inputs.push(Input::Session(SessionRules {
-            session,
-            cancel_on_disconnect: u8::from(rules.cancel_on_disconnect),
-            level: rules.level as u8,
-            withheld: rules.withheld,
-            max_order_quantity: rules.limits.max_order_quantity,
-            max_notional: rules.limits.max_notional.0.to_le_bytes(),
-            rate_limit: rules.limits.rate_limit,
-            rate_window_ns: rules.limits.rate_window_ns,
-            ..SessionRules::default()
-        }));
-        let grants = rules.accounts.iter().map(|&account| Input::Grant(Grant { account, session, reserved: 0 }));
-        inputs.extend(grants);
-    }
-    inputs
 }

@@ -5,7 +5,7 @@ use tickpath_log::{Next, OpenError, Place, Reader, Registration, Start as From};
 use tickpath_orders::{At, CORE_VERSION, Core, Input, Lane, Name, Output, Outputs, RecordKind, Stop};
 use zerocopy::{FromBytes, IntoBytes};
 
-use crate::OmsError;
+use crate::JournalError;
 use crate::archive::{Archive, Beginning, folder, journal_of, read_start};
 use crate::ledger::Ledger;
 
@@ -26,6 +26,19 @@ pub struct Replayed {
     pub queued: bool,
 }
 
+/// How the journal's own log ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// It is written to.
+    Open,
+    /// A day ended in it: it goes into the archive.
+    Day,
+    /// A core of another version wrote it: it goes there before anything else is written.
+    OfAnotherVersion,
+    /// It says already that it goes on elsewhere.
+    Rolled,
+}
+
 /// Applies records to a core, one by one, for as long as there are some: a replay; and whoever goes on after the end
 /// follows a journal that grows.
 pub struct Replay {
@@ -44,15 +57,15 @@ pub struct Replay {
 
 impl Replay {
     /// At the beginning of a journal, if this version of the core wrote it.
-    pub fn open(journal: &Place) -> Result<Self, OmsError> {
+    pub fn open(journal: &Place) -> Result<Self, JournalError> {
         let oldest = Archive::of(journal)?.oldest();
         let log = Reader::open(&oldest, From::Oldest, Registration::Unregistered)?;
         match (log.first_sequence(), read_start(&oldest)?) {
             (0, Some(Beginning { core_version: found, .. })) if found != CORE_VERSION => {
-                Err(OmsError::CoreVersion { found, expected: CORE_VERSION })
+                Err(JournalError::CoreVersion { found, expected: CORE_VERSION })
             }
             (0, _) => Ok(Self::on(journal, log, Ledger::default())),
-            (first, _) => Err(OmsError::ArchiveGone { journal: journal.clone(), upto: first }),
+            (first, _) => Err(JournalError::ArchiveGone { journal: journal.clone(), upto: first }),
         }
     }
 
@@ -63,7 +76,7 @@ impl Replay {
         next: u64,
         last: LastRecord,
         ledger: Ledger,
-    ) -> Result<Option<Self>, OmsError> {
+    ) -> Result<Option<Self>, JournalError> {
         let place = Archive::of(journal)?.log_of(next - 1);
         let mut log = match Reader::open(&place, From::Sequence(next - 1), Registration::Unregistered) {
             Err(OpenError::Future { .. } | OpenError::NotFound(_)) => return Ok(None),
@@ -91,7 +104,7 @@ impl Replay {
 
     /// Applies the next input, and gives it and what the core said to `emit`; false where the journal ends now.
     #[inline]
-    pub fn step(&mut self, core: &mut Core, emit: impl FnOnce(At, &Input, &[Output])) -> Result<bool, OmsError> {
+    pub fn step(&mut self, core: &mut Core, emit: impl FnOnce(At, &Input, &[Output])) -> Result<bool, JournalError> {
         loop {
             if self.is_over && !self.go_on()? {
                 return Ok(false);
@@ -99,19 +112,19 @@ impl Replay {
             let Next::Message(record) = self.log.next()? else { return Ok(false) };
             let (sequence, stamp) = (record.sequence, record.stamp);
             self.done.records += 1;
-            if record.kind == RecordKind::Start.code() || self.ledger.journal == 0 {
-                self.ledger.begin(check_start(record.kind, record.payload, self.ledger.journal)?);
+            if record.kind == RecordKind::Start.code() || self.ledger.journal() == 0 {
+                self.ledger.begin(check_start(record.kind, record.payload, self.ledger.journal())?);
                 continue;
             }
             let input = Input::read(record.kind, record.payload);
-            let Some(input) = input.map_err(|reason| OmsError::Record { sequence, reason })? else {
+            let Some(input) = input.map_err(|reason| JournalError::Record { sequence, reason })? else {
                 let (kind, payload) = (record.kind, record.payload);
                 self.is_over = kind == RecordKind::Rolled.code();
                 note(&mut self.done, &mut self.ledger, core, sequence, kind, payload)?;
                 continue;
             };
             if let Some(found) = self.foreign {
-                return Err(OmsError::CoreVersion { found, expected: CORE_VERSION });
+                return Err(JournalError::CoreVersion { found, expected: CORE_VERSION });
             }
             let at = At { sequence, stamp };
             core.apply(at, &input, &mut self.outputs);
@@ -125,7 +138,7 @@ impl Replay {
 
     /// Goes on in the log that follows; false if that has not begun.
     #[cold]
-    fn go_on(&mut self) -> Result<bool, OmsError> {
+    fn go_on(&mut self) -> Result<bool, JournalError> {
         let next = self.log.sequence();
         if next >= self.end {
             return Ok(false);
@@ -140,7 +153,7 @@ impl Replay {
                 }
                 Ok(log) if log.first_sequence() > next => {
                     let upto = log.first_sequence();
-                    return Err(OmsError::ArchiveGone { journal: self.journal.clone(), upto });
+                    return Err(JournalError::ArchiveGone { journal: self.journal.clone(), upto });
                 }
                 // The log that has just ended, or one that is being moved or made.
                 Ok(_) | Err(OpenError::NotFound(_)) => {}
@@ -151,7 +164,7 @@ impl Replay {
     }
 
     /// Checks, at the end, that it is one, and no hole.
-    pub fn check_end(&self) -> Result<(), OmsError> {
+    pub fn check_end(&self) -> Result<(), JournalError> {
         Ok(self.log.check_end()?)
     }
 
@@ -176,29 +189,33 @@ impl Replay {
     }
 
     /// The record before the next one.
-    pub(crate) fn last_record(&self) -> Result<LastRecord, OmsError> {
-        let last = self.sequence().checked_sub(1).ok_or(OmsError::NoJournal)?;
+    pub(crate) fn last_record(&self) -> Result<LastRecord, JournalError> {
+        let last = self.sequence().checked_sub(1).ok_or(JournalError::NoJournal)?;
         let place = Archive::of(&self.journal)?.log_of(last);
         match Reader::open(&place, From::Sequence(last), Registration::Unregistered)?.next()? {
             Next::Message(record) => Ok(LastRecord::of(record.stamp, record.kind, record.payload)),
-            Next::Gap(_) | Next::Empty => Err(OmsError::NoJournal),
+            Next::Gap(_) | Next::Empty => Err(JournalError::NoJournal),
         }
     }
 
-    /// The last record says that the journal goes on elsewhere, and it does not yet.
-    pub(crate) fn is_over(&self) -> bool {
-        self.is_over
-    }
-
-    /// Whether the log was written by another version of the core: nothing more may be written to it.
-    pub(crate) fn is_foreign(&self) -> bool {
-        self.foreign.is_some()
+    /// Returns how the journal's own log ends, once [`Self::step`] has found no more input.
+    pub fn log_end(&self) -> End {
+        match self.is_over {
+            true => End::Rolled,
+            false if self.foreign.is_some() => End::OfAnotherVersion,
+            false if self.ledger.day_has_ended() => End::Day,
+            false => End::Open,
+        }
     }
 }
 
 /// Applies a journal to a new core: the same state and, to the byte, the same outputs, which go to `emit`. A journal
 /// that does not exist yet is an empty one. An archived log is replayed with the logs before it, whose state it goes on with.
-pub fn replay(journal: &Place, core: &mut Core, mut emit: impl FnMut(&Input, &[Output])) -> Result<Replayed, OmsError> {
+pub fn replay(
+    journal: &Place,
+    core: &mut Core,
+    mut emit: impl FnMut(&Input, &[Output]),
+) -> Result<Replayed, JournalError> {
     let (journal, end) = journal_of(journal)?.unwrap_or_else(|| (journal.clone(), u64::MAX));
     if !Archive::of(&journal)?.oldest().exists() {
         return Ok(Replayed::default());
@@ -244,11 +261,11 @@ fn note(
     sequence: u64,
     kind: u8,
     payload: &[u8],
-) -> Result<(), OmsError> {
+) -> Result<(), JournalError> {
     match RecordKind::from_code(kind) {
         Some(RecordKind::Digest) => {
             if payload != core.digest().as_bytes() {
-                return Err(OmsError::Digest { sequence });
+                return Err(JournalError::Digest { sequence });
             }
             done.digests += 1;
         }
@@ -272,13 +289,13 @@ fn note(
 }
 
 /// Checks the first record of a log and tells the journal's id, if that is not known already.
-fn check_start(kind: u8, payload: &[u8], known: u64) -> Result<u64, OmsError> {
-    let start = Beginning::read(payload).filter(|_| kind == RecordKind::Start.code()).ok_or(OmsError::NoJournal)?;
+fn check_start(kind: u8, payload: &[u8], known: u64) -> Result<u64, JournalError> {
+    let start = Beginning::read(payload).filter(|_| kind == RecordKind::Start.code()).ok_or(JournalError::NoJournal)?;
     match start {
         Beginning { core_version, .. } if core_version != CORE_VERSION => {
-            Err(OmsError::CoreVersion { found: core_version, expected: CORE_VERSION })
+            Err(JournalError::CoreVersion { found: core_version, expected: CORE_VERSION })
         }
         Beginning { journal, .. } if journal != 0 && (known == 0 || known == journal) => Ok(journal),
-        _ => Err(OmsError::NoJournal),
+        _ => Err(JournalError::NoJournal),
     }
 }

@@ -1,0 +1,112 @@
+//! The fills of an account in an instrument over a day, and what they come to.
+
+use tickpath_market::{AccountId, Side, SymbolId};
+
+use crate::cost::{Cost, average};
+use crate::row::{FillRow, PositionRow};
+
+/// A position: how the day began, and the places of its fills.
+#[derive(Debug, Clone)]
+pub(crate) struct Book {
+    start: Cost,
+    now: Cost,
+    /// Places among the day's fills, in the order of their first reports.
+    fills: Vec<usize>,
+}
+
+impl Book {
+    /// A position that begins the day so.
+    pub fn begin(start: Cost) -> Self {
+        let start = Cost { realised: 0, is_known: start.is_known || start.net == 0, ..start };
+        Self { start, now: start, fills: Vec::new() }
+    }
+
+    /// Takes another fill.
+    pub fn add(&mut self, place: usize, fill: &FillRow) {
+        self.fills.push(place);
+        book(&mut self.now, fill);
+    }
+
+    /// Takes the day's fills once more, after one of them has changed.
+    pub fn again(&mut self, fills: &[FillRow]) {
+        self.now = self.over(self.start, fills);
+    }
+
+    /// How the day ends.
+    pub fn end(&self) -> Cost {
+        self.now
+    }
+
+    /// Whether the position is worth a row.
+    pub fn is_shown(&self) -> bool {
+        self.start.net != 0 || !self.fills.is_empty()
+    }
+
+    /// The row: with another cost of the start position if `start_price` gives one, and valued at `mark`.
+    pub fn row(
+        &self,
+        (account, symbol): (AccountId, SymbolId),
+        fills: &[FillRow],
+        multiplier: i64,
+        start_price: Option<i64>,
+        mark: Option<i64>,
+    ) -> PositionRow {
+        let (start, now) = match start_price {
+            None => (self.start, self.now),
+            Some(price) => {
+                let start = Cost::held(self.start.net, Some(price));
+                (start, self.over(start, fills))
+            }
+        };
+        let money = |value: i128| value.saturating_mul(multiplier.into());
+        let (bought_quantity, bought_price) = self.traded(Side::Buy, fills);
+        let (sold_quantity, sold_price) = self.traded(Side::Sell, fills);
+        let open = match mark {
+            Some(mark) => Some(now.open(mark)),
+            None => (now.net == 0).then_some(0),
+        };
+        PositionRow {
+            account,
+            symbol,
+            multiplier,
+            start_quantity: start.net,
+            start_price: start.price(),
+            bought_quantity,
+            bought_price,
+            sold_quantity,
+            sold_price,
+            end_quantity: now.net,
+            average_price: now.price(),
+            mark,
+            realised: now.is_known.then(|| money(now.realised)),
+            open: open.filter(|_| now.is_known).map(money),
+        }
+    }
+
+    fn over(&self, start: Cost, fills: &[FillRow]) -> Cost {
+        let mut cost = start;
+        self.fills.iter().for_each(|&place| book(&mut cost, &fills[place]));
+        cost
+    }
+
+    /// Quantity and average price of one side's fills.
+    fn traded(&self, side: Side, fills: &[FillRow]) -> (i128, Option<i128>) {
+        traded(self.fills.iter().map(|&place| &fills[place]).filter(|fill| fill.side == side))
+    }
+}
+
+/// What fills count together, and their average price; none if a price is not known.
+pub(crate) fn traded<'a>(fills: impl Iterator<Item = &'a FillRow>) -> (i128, Option<i128>) {
+    let (mut quantity, mut value) = (0_i128, Some(0_i128));
+    for fill in fills.filter(|fill| fill.counted.0 != 0) {
+        let counted = i128::from(fill.counted.0);
+        quantity += counted;
+        let each = fill.price.map(|price| counted * i128::from(price.0));
+        value = value.zip(each).map(|(value, each)| value.saturating_add(each));
+    }
+    (quantity, value.and_then(|value| average(value, quantity)))
+}
+
+fn book(cost: &mut Cost, fill: &FillRow) {
+    cost.trade(fill.signed(), fill.price.map(|price| price.0));
+}

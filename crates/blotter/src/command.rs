@@ -1,0 +1,201 @@
+//! `tickpath blotter`: its arguments, and what it prints.
+//!
+//! ```text
+//!   day that goes on, records 4711 to 4802 of file:///var/lib/tickpath/journal; profit by average cost
+//!   orders (2)
+//!     entered_utc           order_id    client_order_id  session  user  account  symbol   side  …  status
+//!     2026-11-28T18:03:46Z  3474042.12               12        0  anna        1  BTCUSDT  buy   …  filled
+//! ```
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::path::PathBuf;
+
+use clap::Args;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use tickpath_log::Place;
+use tickpath_market::Price;
+
+use crate::BlotterError;
+use crate::day::Which;
+use crate::reading::{Reading, Step};
+use crate::row::Status;
+use crate::table::Table;
+use crate::view::{Tables, View, document};
+
+/// Time between two looks at a journal that is followed.
+const LOOK_NS: u64 = 1_000_000;
+
+/// Takes text for standard output.
+pub type Say<'a> = &'a mut dyn FnMut(&str) -> Result<(), Box<dyn Error + Send + Sync>>;
+
+/// Arguments of `tickpath blotter`.
+#[derive(Debug, Clone, Args)]
+pub struct BlotterArgs {
+    /// The journal's folder; that of the OMS's file if not given
+    pub dir: Option<PathBuf>,
+    /// The file of the OMS: where its journal is, and its users
+    #[arg(long, value_name = "FILE", default_value = "oms.toml", conflicts_with = "dir")]
+    pub config: PathBuf,
+    /// The day that ended with this date, like 20261128; the day that goes on if not given
+    #[arg(long, value_name = "YYYYMMDD", conflicts_with = "first_record")]
+    pub day: Option<u32>,
+    /// The day that begins with this record, as its log in the journal's archive is called
+    #[arg(long, value_name = "N")]
+    pub first_record: Option<u64>,
+    /// Orders alone
+    #[arg(long, conflicts_with_all = ["fills", "positions"])]
+    pub orders: bool,
+    /// Fills alone
+    #[arg(long, conflicts_with = "positions")]
+    pub fills: bool,
+    /// Positions alone, with their profit
+    #[arg(long, conflicts_with_all = ["session", "status"])]
+    pub positions: bool,
+    /// Rows of this account
+    #[arg(long, value_name = "N")]
+    pub account: Option<u32>,
+    /// Rows of this instrument
+    #[arg(long, value_name = "NAME")]
+    pub symbol: Option<String>,
+    /// Orders of this session, and their fills; positions have no session
+    #[arg(long, value_name = "N")]
+    pub session: Option<u16>,
+    /// Orders of this status, and their fills: new, partially_filled, filled, canceled, rejected, denied, …
+    #[arg(long, value_name = "WORD")]
+    pub status: Option<String>,
+    /// One table as CSV
+    #[arg(long, conflicts_with = "json")]
+    pub csv: bool,
+    /// One JSON document; with --follow a line a row
+    #[arg(long)]
+    pub json: bool,
+    /// Value positions at this price instead of the last own fill's
+    #[arg(long = "mark", value_name = "SYMBOL=PRICE", value_parser = quoted)]
+    pub marks: Vec<(String, i64)>,
+    /// What a position cost, or was worth, at the start of the day, instead of its average cost
+    #[arg(long = "start", value_name = "SYMBOL=PRICE", value_parser = quoted)]
+    pub starts: Vec<(String, i64)>,
+    /// Go on with each row that changes, until Ctrl-C
+    #[arg(long, conflicts_with_all = ["day", "first_record"])]
+    pub follow: bool,
+}
+
+/// Prints the blotter of a journal; `users` are names by sessions, and `warn` takes a sentence for standard error.
+pub fn run(
+    args: &BlotterArgs,
+    journal: &Place,
+    users: BTreeMap<u16, String>,
+    say: Say<'_>,
+    warn: &mut dyn FnMut(&str),
+) -> Result<(), BlotterError> {
+    let view = view(args, users)?;
+    if args.csv && !(args.orders || args.fills || args.positions) {
+        return Err(BlotterError::SeveralTables);
+    }
+    let mut reading = Reading::open(journal, which(args))?;
+    view.check(&reading)?;
+    if let Some(from) = reading.from() {
+        warn(&format!(
+            "the records before {from} are gone from the archive: a snapshot stands in for them, and the blotter begins there"
+        ));
+    }
+    say(&first(args, journal, &reading, &view.tables(&reading))).map_err(BlotterError::Output)?;
+    if args.follow {
+        warn(&format!("rows that change from record {} on, until Ctrl-C", reading.before()));
+    }
+    while args.follow && has_reader() {
+        let step = reading.step()?;
+        let changes = text(args, &view.changes(&mut reading));
+        if !changes.is_empty() {
+            say(&changes).map_err(BlotterError::Output)?;
+        }
+        match step {
+            Step::Nothing => tickpath_clock::sleep_ns(LOOK_NS),
+            Step::Input => {}
+            Step::DayEnd(day) => warn(&format!("day {day} has ended; rows of the next day follow")),
+        }
+    }
+    Ok(())
+}
+
+/// Whether standard output still has a reader: a pipe that has none reports an error.
+fn has_reader() -> bool {
+    let output = std::io::stdout();
+    let mut ends = [PollFd::new(&output, PollFlags::empty())];
+    let found = poll(&mut ends, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }));
+    found.is_err() || !ends[0].revents().contains(PollFlags::ERR)
+}
+
+fn which(args: &BlotterArgs) -> Which {
+    match (args.day, args.first_record) {
+        (Some(day), _) => Which::Date(day),
+        (None, Some(first)) => Which::FirstRecord(first),
+        (None, None) => Which::Today,
+    }
+}
+
+fn view(args: &BlotterArgs, users: BTreeMap<u16, String>) -> Result<View, BlotterError> {
+    let status = match &args.status {
+        None => None,
+        Some(word) => Some(Status::named(word).ok_or_else(|| unknown_status(word))?),
+    };
+    Ok(View {
+        account: args.account,
+        symbol: args.symbol.clone(),
+        session: args.session,
+        status,
+        marks: args.marks.iter().cloned().collect(),
+        starts: args.starts.iter().cloned().collect(),
+        users,
+    })
+}
+
+fn unknown_status(word: &str) -> BlotterError {
+    let known: Vec<String> = Status::all().map(Status::word).collect();
+    BlotterError::UnknownStatus { word: word.to_owned(), known: known.join(", ") }
+}
+
+/// The tables that are asked for.
+fn chosen<'a>(args: &BlotterArgs, tables: &'a Tables) -> Vec<&'a Table> {
+    match (args.orders, args.fills, args.positions) {
+        (true, ..) => vec![&tables.orders],
+        (_, true, _) => vec![&tables.fills],
+        (_, _, true) => vec![&tables.positions],
+        _ => tables.all().to_vec(),
+    }
+}
+
+/// All that is known now.
+fn first(args: &BlotterArgs, journal: &Place, reading: &Reading, tables: &Tables) -> String {
+    let chosen = chosen(args, tables);
+    if args.json && !args.follow {
+        return document(reading, &chosen).to_string() + "\n";
+    }
+    if args.json || args.csv {
+        let heads = chosen.iter().filter(|_| args.csv).map(|table| table.csv_head()).collect::<String>();
+        return heads + &text(args, tables);
+    }
+    let day = reading.day();
+    let which = day.date.map_or("day that goes on".to_owned(), |date| format!("day {date}"));
+    let (first, last) = (day.first, reading.before().saturating_sub(1));
+    let head = format!("{which}, records {first} to {last} of {journal}; profit by average cost\n");
+    head + &chosen.iter().map(|table| table.for_people()).collect::<Vec<_>>().join("\n")
+}
+
+/// Rows as lines.
+fn text(args: &BlotterArgs, tables: &Tables) -> String {
+    let lines = |table: &&Table| match (args.json, args.csv) {
+        (true, _) => table.json_lines(),
+        (_, true) => table.csv_rows(),
+        _ => table.lines(),
+    };
+    chosen(args, tables).iter().map(lines).collect()
+}
+
+/// A price of an instrument: `BTCUSDT=61800.5`.
+fn quoted(text: &str) -> Result<(String, i64), String> {
+    let (name, price) = text.split_once('=').ok_or("write it like BTCUSDT=61800.5")?;
+    let price = price.parse::<Price>().map_err(|error| error.to_string())?;
+    Ok((name.to_owned(), price.0))
+}

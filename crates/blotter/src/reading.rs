@@ -1,0 +1,123 @@
+//! A journal read as far as a day goes, and followed from there.
+
+use tickpath_log::Place;
+use tickpath_oms_journal::JournalError;
+use tickpath_oms_journal::journal::{self, Replay};
+use tickpath_orders::{Config, Core, Input};
+
+use crate::BlotterError;
+use crate::day::{Day, Which};
+use crate::tape::{Changed, Seen, Tape};
+
+/// A day of a journal, with all its rows.
+pub struct Reading {
+    day: Day,
+    replay: Replay,
+    core: Core,
+    tape: Tape,
+    /// The first record that was replayed, if the day begins before it.
+    from: Option<u64>,
+    /// The record behind the end of a day, if that was the last input: the next one begins another day.
+    ended: Option<u64>,
+}
+
+/// What [`Reading::step`] found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// Nothing: the journal ends here now.
+    Nothing,
+    /// An input.
+    Input,
+    /// The end of a day, as 20261128.
+    DayEnd(u32),
+}
+
+impl Reading {
+    /// Reads a journal to the end of a day, or as far as it goes.
+    pub fn open(journal: &Place, which: Which) -> Result<Self, BlotterError> {
+        let day = which.find(journal)?;
+        let (replay, core) = begin(journal, &day)?;
+        let tape = Tape::new(journal, &core);
+        let from = Some(replay.sequence()).filter(|&from| from > day.first);
+        let mut reading = Self { day, replay, core, tape, from, ended: None };
+        let before = day.before.unwrap_or(u64::MAX);
+        while reading.replay.sequence() < before && reading.step()? != Step::Nothing {}
+        // A page that is lost would pass for the end.
+        reading.replay.check_end().or_else(|error| if day.before.is_some() { Ok(()) } else { Err(error) })?;
+        if day.before.is_none() {
+            reading.next_day();
+        }
+        reading.tape.take_changed();
+        Ok(reading)
+    }
+
+    /// Takes the next input.
+    pub fn step(&mut self) -> Result<Step, BlotterError> {
+        let mut found = None;
+        self.replay.step(&mut self.core, |at, input, outputs| found = Some((at, *input, outputs.to_vec())))?;
+        let Some((at, input, outputs)) = found else { return Ok(Step::Nothing) };
+        self.next_day();
+        let utc_ns = self.replay.calibration().utc_ns_of(at.stamp);
+        self.tape.apply(&self.core, &Seen { at, utc_ns, input, outputs });
+        let Input::DayEnd(end) = input else { return Ok(Step::Input) };
+        self.ended = Some(at.sequence + 1);
+        Ok(Step::DayEnd(end.day))
+    }
+
+    /// The day.
+    pub fn day(&self) -> Day {
+        self.day
+    }
+
+    /// The first record that was replayed, if records of the day before it are gone from the archive. A snapshot stands in
+    /// for them: the orders that were open then, and the positions, are those of that moment.
+    pub fn from(&self) -> Option<u64> {
+        self.from
+    }
+
+    /// The number of the next record.
+    pub fn before(&self) -> u64 {
+        self.replay.sequence()
+    }
+
+    pub(crate) fn tape(&self) -> &Tape {
+        &self.tape
+    }
+
+    pub(crate) fn core(&self) -> &Core {
+        &self.core
+    }
+
+    pub(crate) fn take_changed(&mut self) -> Changed {
+        self.tape.take_changed()
+    }
+
+    /// Begins another day if one has ended.
+    fn next_day(&mut self) {
+        let Some(next) = self.ended.take() else { return };
+        self.tape.begin_day(&self.core);
+        if self.day.before.is_none() && next > self.day.first {
+            (self.day.first, self.from) = (next, None);
+        }
+    }
+}
+
+/// A replay that begins no later than the day, with costs that are known if the journal still tells them: from a snapshot in
+/// which every position is flat, else from the journal's beginning, else from any snapshot.
+fn begin(journal: &Place, day: &Day) -> Result<(Replay, Core), BlotterError> {
+    let (replay, core) = journal::follow(journal)?;
+    let is_flat = core.positions().all(|(_, _, position)| position.net == 0);
+    if replay.sequence() <= day.first && is_flat {
+        return Ok((replay, core));
+    }
+    match Replay::open(journal) {
+        Ok(whole) => return Ok((whole, Core::new(Config::default()))),
+        Err(JournalError::ArchiveGone { .. } | JournalError::CoreVersion { .. }) => {}
+        Err(error) => return Err(error.into()),
+    }
+    let upto = replay.sequence();
+    if day.before.is_some_and(|before| before <= upto) {
+        return Err(BlotterError::Gone { journal: journal.clone(), upto, first: day.first });
+    }
+    Ok((replay, core))
+}

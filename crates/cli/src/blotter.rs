@@ -1,0 +1,40 @@
+//! `tickpath blotter`: orders, fills and profit of a day. The crate `blotter` has all but the files and the terminal.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use tickpath_blotter::BlotterError;
+use tickpath_blotter::command::{self, BlotterArgs};
+use tickpath_server::settings::Users;
+
+use crate::args::Usage;
+use crate::desk::Known;
+use crate::outcome::Outcome;
+use crate::print::{note, say};
+
+pub fn run(args: &BlotterArgs) -> anyhow::Result<Outcome> {
+    let (dir, users) = match &args.dir {
+        Some(dir) => (dir.clone(), BTreeMap::new()),
+        None => {
+            let known = Known::read(&args.config);
+            (known.journal()?, users(&known.users_file))
+        }
+    };
+    let journal = crate::log::place::journal(&dir)?;
+    let mut warn = |text: &str| note(&format!("tickpath: {text}"));
+    match command::run(args, &journal, users, &mut |text| say(text).map_err(Into::into), &mut warn) {
+        Ok(()) => Ok(Outcome::Good),
+        Err(error) if error.is_usage() => Err(Usage(error.to_string()).into()),
+        Err(BlotterError::Output(error)) => Err(anyhow::anyhow!(error)),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Names of users by their sessions; none if the file cannot be read.
+fn users(file: &Path) -> BTreeMap<u16, String> {
+    let users = Users::read(file).map(|users| users.list).unwrap_or_else(|error| {
+        note(&format!("tickpath: {error}; the blotter names no users"));
+        Vec::new()
+    });
+    users.iter().flat_map(|user| user.sessions.iter().map(|&session| (session, user.name.clone()))).collect()
+}

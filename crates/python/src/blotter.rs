@@ -1,0 +1,244 @@
+//! `blotter(folder)`: orders, fills and profit of a day, as tables.
+//!
+//! ```text
+//!   journal ── one replay, at the call ──> orders, fills, positions ──> a batch each, which a Table gives out
+//! ```
+//! The three tables are of one moment. Their columns are those of `tickpath blotter`; ids are numbers, so that they join the
+//! tables of a journal.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use arrow_array::RecordBatch;
+use arrow_array::builder::{StringBuilder, UInt16Builder, UInt32Builder, UInt64Builder};
+use pyo3::prelude::*;
+use tickpath_blotter::{FillRow, OrderRow, PositionRow, Reading, View, Which, word};
+use tickpath_market::OrderType;
+
+use crate::column::{Decimals, OrNull, Times, Wide, batch_of, columns};
+use crate::error::Error;
+use crate::journal::place_of;
+use crate::table::{Failure, Table};
+
+/// The orders, fills and positions of a day of an OMS's journal: of the day that goes on, of the one that ended with the
+/// date `day`, like 20261128, or of the one that begins with `first_record`. `marks` are prices to value positions at,
+/// `starts` what they cost at the start of the day, by the names of instruments, in units of 10⁻⁸.
+#[pyfunction]
+#[pyo3(name = "blotter", signature = (folder, *, day = None, first_record = None, marks = None, starts = None))]
+pub fn open_blotter(
+    py: Python<'_>,
+    folder: PathBuf,
+    day: Option<u32>,
+    first_record: Option<u64>,
+    marks: Option<BTreeMap<String, i64>>,
+    starts: Option<BTreeMap<String, i64>>,
+) -> PyResult<Blotter> {
+    let which = match (day, first_record) {
+        (Some(day), _) => Which::Date(day),
+        (None, Some(first)) => Which::FirstRecord(first),
+        (None, None) => Which::Today,
+    };
+    let (marks, starts) = (marks.unwrap_or_default(), starts.unwrap_or_default());
+    let view = View { marks, starts, ..View::default() };
+    let read = py.detach(|| Blotter::read(folder, which, &view));
+    read.map_err(|e| Error::Connect.raise(py, &e.to_string()))
+}
+
+/// The orders, fills and positions of a day, as they were when it was opened.
+#[pyclass(frozen, module = "tickpath")]
+pub struct Blotter {
+    place: String,
+    /// The date that the day ended with; none if it has not ended.
+    #[pyo3(get)]
+    day: Option<u32>,
+    /// Its first record.
+    #[pyo3(get)]
+    first_record: u64,
+    /// The record behind the last one that was read.
+    #[pyo3(get)]
+    before_record: u64,
+    orders: RecordBatch,
+    fills: RecordBatch,
+    positions: RecordBatch,
+}
+
+#[pymethods]
+impl Blotter {
+    /// Where its journal lies.
+    #[getter]
+    fn place(&self) -> &str {
+        &self.place
+    }
+
+    /// The orders, in the order of their entry.
+    #[getter]
+    fn orders(&self) -> Table {
+        self.table("orders", &self.orders)
+    }
+
+    /// The fills, in the order of their first reports.
+    #[getter]
+    fn fills(&self) -> Table {
+        self.table("fills", &self.fills)
+    }
+
+    /// The positions with their profit, by account and instrument.
+    #[getter]
+    fn positions(&self) -> Table {
+        self.table("positions", &self.positions)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Blotter({})", self.place)
+    }
+}
+
+impl Blotter {
+    fn read(folder: PathBuf, which: Which, view: &View) -> Result<Self, Failure> {
+        let place = place_of(&folder)?;
+        let reading = Reading::open(&place, which)?;
+        view.check(&reading)?;
+        let (mut orders, mut fills, mut positions) = (Orders::default(), Fills::default(), Positions::default());
+        reading.orders(view).for_each(|row| orders.push(row, reading.symbol(row.symbol)));
+        reading.fills(view).for_each(|row| fills.push(row, reading.symbol(row.symbol)));
+        reading.positions(view).for_each(|row| positions.push(&row, reading.symbol(row.symbol)));
+        Ok(Self {
+            place: place.to_string(),
+            day: reading.day().date,
+            first_record: reading.day().first,
+            before_record: reading.before(),
+            orders: batch_of(&mut orders)?,
+            fills: batch_of(&mut fills)?,
+            positions: batch_of(&mut positions)?,
+        })
+    }
+
+    fn table(&self, what: &str, batch: &RecordBatch) -> Table {
+        Table::of_batch(format!("{what} of {}", self.place), batch.clone())
+    }
+}
+
+columns! {
+    struct Orders {
+        entered_utc: OrNull<Times>,
+        order_id: UInt64Builder,
+        client_order_id: UInt64Builder,
+        session: UInt16Builder,
+        account: UInt32Builder,
+        symbol: StringBuilder,
+        venue: OrNull<UInt16Builder>,
+        side: OrNull<StringBuilder>,
+        order_type: OrNull<StringBuilder>,
+        time_in_force: OrNull<StringBuilder>,
+        price: OrNull<Decimals>,
+        quantity: Decimals,
+        filled: Decimals,
+        filled_on_day: Decimals,
+        leaves: Decimals,
+        average_price: OrNull<Wide<8>>,
+        status: StringBuilder,
+        updated_utc: OrNull<Times>,
+        reason: OrNull<StringBuilder>,
+    }
+}
+
+impl Orders {
+    fn push(&mut self, row: &OrderRow, symbol: String) {
+        let is_priced = row.order_type != Some(OrderType::Market);
+        self.entered_utc.push_known(row.entered_ns);
+        self.order_id.append_value(row.id.0);
+        self.client_order_id.append_value(row.client_order_id.0);
+        self.session.append_value(row.session);
+        self.account.append_value(row.account.0);
+        self.symbol.append_value(symbol);
+        self.venue.append_option(row.venue.map(|venue| venue.0));
+        self.side.append_option(row.side.map(word));
+        self.order_type.append_option(row.order_type.map(word));
+        self.time_in_force.append_option(row.time_in_force.map(word));
+        self.price.push_known(is_priced.then_some(row.price.0));
+        self.quantity.push(row.quantity.0);
+        self.filled.push(row.filled.0);
+        self.filled_on_day.push(row.filled_on_day.0);
+        self.leaves.push(row.leaves.0);
+        self.average_price.push(row.average_price);
+        self.status.append_value(row.status.word());
+        self.updated_utc.push_known(row.updated_ns);
+        self.reason.append_option(row.reason.as_deref());
+    }
+}
+
+columns! {
+    struct Fills {
+        time_utc: Times,
+        exec_id: UInt64Builder,
+        order_id: UInt64Builder,
+        client_order_id: UInt64Builder,
+        session: UInt16Builder,
+        account: UInt32Builder,
+        symbol: StringBuilder,
+        venue: OrNull<UInt16Builder>,
+        side: StringBuilder,
+        quantity: Decimals,
+        price: OrNull<Decimals>,
+        state: StringBuilder,
+        counted_quantity: Decimals,
+        updated_utc: OrNull<Times>,
+    }
+}
+
+impl Fills {
+    fn push(&mut self, row: &FillRow, symbol: String) {
+        self.time_utc.push(row.time_ns);
+        self.exec_id.append_value(row.exec_id.0);
+        self.order_id.append_value(row.order_id.0);
+        self.client_order_id.append_value(row.client_order_id.0);
+        self.session.append_value(row.session);
+        self.account.append_value(row.account.0);
+        self.symbol.append_value(symbol);
+        self.venue.append_option(row.venue.map(|venue| venue.0));
+        self.side.append_value(word(row.side));
+        self.quantity.push(row.quantity.0);
+        self.price.push_known(row.price.map(|price| price.0));
+        self.state.append_value(word(row.state));
+        self.counted_quantity.push(row.counted.0);
+        self.updated_utc.push_known(row.updated_ns);
+    }
+}
+
+columns! {
+    struct Positions {
+        account: UInt32Builder,
+        symbol: StringBuilder,
+        multiplier: UInt64Builder,
+        start_quantity: OrNull<Wide<8>>,
+        start_price: OrNull<Wide<8>>,
+        bought_quantity: OrNull<Wide<8>>,
+        bought_price: OrNull<Wide<8>>,
+        sold_quantity: OrNull<Wide<8>>,
+        sold_price: OrNull<Wide<8>>,
+        end_quantity: OrNull<Wide<8>>,
+        average_price: OrNull<Wide<8>>,
+        mark_price: OrNull<Wide<8>>,
+        realised_profit: OrNull<Wide<16>>,
+        open_profit: OrNull<Wide<16>>,
+    }
+}
+
+impl Positions {
+    fn push(&mut self, row: &PositionRow, symbol: String) {
+        self.account.append_value(row.account.0);
+        self.symbol.append_value(symbol);
+        self.multiplier.append_value(row.multiplier.unsigned_abs());
+        self.start_quantity.push(Some(row.start_quantity));
+        self.start_price.push(row.start_price);
+        self.bought_quantity.push(Some(row.bought_quantity));
+        self.bought_price.push(row.bought_price);
+        self.sold_quantity.push(Some(row.sold_quantity));
+        self.sold_price.push(row.sold_price);
+        self.end_quantity.push(Some(row.end_quantity));
+        self.average_price.push(row.average_price);
+        self.mark_price.push(row.mark.map(i128::from));
+        self.realised_profit.push(row.realised);
+        self.open_profit.push(row.open);
+    }
+}
