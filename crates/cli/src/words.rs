@@ -21,8 +21,8 @@ use tickpath_market::{
     TimeInForce, VenueId, VenueOrderId,
 };
 use tickpath_orders::{
-    CancelScope, DayEnd, EnterFill, EnterOrder, KILL_ACCOUNT, KILL_ALL, KILL_SESSION, KILL_SYMBOL, Kill, RecordKind,
-    Resolve, scope_named,
+    CancelScope, DayEnd, EnterFill, EnterOrder, EnterPosition, KILL_ACCOUNT, KILL_ALL, KILL_SESSION, KILL_SYMBOL, Kill,
+    RecordKind, Resolve, scope_named,
 };
 use tickpath_session::Query;
 use zerocopy::{Immutable, IntoBytes};
@@ -117,6 +117,8 @@ pub enum Enter {
     Order(OrderArgs),
     /// A fill that never came
     Fill(FillArgs),
+    /// The position that an account began the day with, or a change of one
+    Position(PositionArgs),
 }
 
 #[derive(Debug, Clone, Args)]
@@ -177,6 +179,28 @@ pub struct FillArgs {
     /// The venue's number of the event, if it is known
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub venue_sequence: Option<u64>,
+    /// Who says so and why, up to 32 bytes: it is in the journal
+    #[arg(long, value_name = "TEXT", value_parser = reason)]
+    pub reason: Reason,
+    #[command(flatten)]
+    pub admin: Admin,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct PositionArgs {
+    /// The account
+    pub account: u32,
+    /// The instrument's name, or its number
+    pub symbol: String,
+    /// The net position, negative if it is sold short
+    #[arg(value_parser = quantity, allow_negative_numbers = true)]
+    pub quantity: Quantity,
+    /// From which price its profit counts; the latest one that the OMS knows if not given
+    #[arg(value_parser = price, allow_negative_numbers = true)]
+    pub price: Option<Price>,
+    /// The quantity is a change of the position, which may have been traded already
+    #[arg(long)]
+    pub adjust: bool,
     /// Who says so and why, up to 32 bytes: it is in the journal
     #[arg(long, value_name = "TEXT", value_parser = reason)]
     pub reason: Reason,
@@ -258,6 +282,19 @@ pub fn enter(enter: &Enter) -> anyhow::Result<Outcome> {
                 ..EnterFill::default()
             };
             args.admin.say(&args.admin.whom().known(), RecordKind::EnterFill, &word, "the fill is entered")
+        }
+        Enter::Position(args) => {
+            let known = args.admin.whom().known();
+            let word = EnterPosition {
+                quantity: args.quantity,
+                price: args.price.unwrap_or_default(),
+                account: AccountId(args.account),
+                symbol: known.instrument(&args.symbol)?.symbol,
+                adjusts: args.adjust.into(),
+                reason: args.reason.0,
+                ..EnterPosition::default()
+            };
+            args.admin.say(&known, RecordKind::EnterPosition, &word, "the position is entered")
         }
     }
 }

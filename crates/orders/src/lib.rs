@@ -22,7 +22,7 @@
 //! | `operate.rs`    | what happens at starts, lines, doubts, and by operators            |
 //! | `words.rs`      | which words of an operator can be taken, and why one cannot        |
 //! | `unanswered.rs` | orders whose venue owes an answer                                  |
-//! | `enter.rs`      | orders and fills that an admin enters by hand                      |
+//! | `enter.rs`      | orders, fills and positions that an admin enters by hand           |
 //! | `foreign.rs`    | reports of orders that are not known here                          |
 //! | `again.rs`      | what is tried again after its venue has refused it                 |
 //! | `reject.rs`     | after which codes of a venue, and what is kept of an order for it  |
@@ -97,9 +97,9 @@ mod words;
 pub use self::bears::Bearer;
 pub use self::conditional::Armed;
 pub use self::control::{
-    Boot, CancelScope, DayEnd, Doubt, EnterFill, EnterOrder, Fired, Inquire, KILL_ACCOUNT, KILL_ALL, KILL_DISK,
-    KILL_SESSION, KILL_SYMBOL, Kill, LOST_ORDER, LOST_REPORTS, LOST_REQUESTS, Line, Login, Release, Resolve, Returned,
-    Timer, scope_name, scope_named,
+    Boot, CancelScope, DayEnd, Doubt, EnterFill, EnterOrder, EnterPosition, Fired, Inquire, KILL_ACCOUNT, KILL_ALL,
+    KILL_DISK, KILL_SESSION, KILL_SYMBOL, Kill, LOST_ORDER, LOST_REPORTS, LOST_REQUESTS, Line, Login, Release, Resolve,
+    Returned, Timer, scope_name, scope_named,
 };
 pub use self::core::{At, CORE_VERSION, Config, Core, Counts};
 pub use self::foreign::Foreign;

@@ -8,8 +8,8 @@ use tickpath_risk::{ACCOUNT_BYTES, INSTRUMENT_BYTES, SESSION_BYTES};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::control::{
-    Boot, CancelScope, DayEnd, Doubt, EnterFill, EnterOrder, Fired, Inquire, Kill, Line, Login, Release, Resolve,
-    Returned, Timer,
+    Boot, CancelScope, DayEnd, Doubt, EnterFill, EnterOrder, EnterPosition, Fired, Inquire, Kill, Line, Login, Release,
+    Resolve, Returned, Timer,
 };
 use crate::reject::RejectRule;
 use crate::{AccountLimits, Ended, FirmLimits, Grant, Instrument, SessionRules, SymbolLimits, VenueRules};
@@ -71,6 +71,8 @@ pub enum Input {
     EnterOrder(EnterOrder),
     /// An admin enters a fill by hand.
     EnterFill(EnterFill),
+    /// An admin enters a position by hand.
+    EnterPosition(EnterPosition),
     /// Time has passed.
     Timer(Timer),
     /// The day has ended.
@@ -181,6 +183,8 @@ record_kinds! {
     Reject = 100,
     /// [`Name`]
     Name = 101,
+    /// [`EnterPosition`]
+    EnterPosition = 102,
 }
 
 /// Why bytes are not the journal record they claim to be. Codes inside a record are the core's to judge: what an older
@@ -465,6 +469,7 @@ impl Input {
             RecordKind::CancelScope => Self::CancelScope(flat(kind, bytes)?),
             RecordKind::EnterOrder => Self::EnterOrder(flat(kind, bytes)?),
             RecordKind::EnterFill => Self::EnterFill(flat(kind, bytes)?),
+            RecordKind::EnterPosition => Self::EnterPosition(flat(kind, bytes)?),
             RecordKind::Timer => Self::Timer(flat(kind, bytes)?),
             RecordKind::DayEnd => Self::DayEnd(flat(kind, bytes)?),
             RecordKind::Fired => Self::Fired(flat(kind, bytes)?),
@@ -504,6 +509,7 @@ impl Input {
             Self::CancelScope(_) => RecordKind::CancelScope,
             Self::EnterOrder(_) => RecordKind::EnterOrder,
             Self::EnterFill(_) => RecordKind::EnterFill,
+            Self::EnterPosition(_) => RecordKind::EnterPosition,
             Self::Timer(_) => RecordKind::Timer,
             Self::DayEnd(_) => RecordKind::DayEnd,
             Self::Fired(_) => RecordKind::Fired,
@@ -555,6 +561,7 @@ impl Input {
             Self::CancelScope(record) => put(&record, buffer),
             Self::EnterOrder(record) => put(&record, buffer),
             Self::EnterFill(record) => put(&record, buffer),
+            Self::EnterPosition(record) => put(&record, buffer),
             Self::Timer(record) => put(&record, buffer),
             Self::DayEnd(record) => put(&record, buffer),
             Self::Fired(record) => put(&record, buffer),

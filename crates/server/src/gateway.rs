@@ -517,9 +517,9 @@ impl<C> Drop for Gateway<C> {
 
 /// Whether a frame is one of an operator's words.
 fn is_word(frame: &Frame<'_>) -> bool {
-    use RecordKind::{CancelScope, DayEnd, EnterFill, EnterOrder, Inquire, Kill, Resolve};
+    use RecordKind::{CancelScope, DayEnd, EnterFill, EnterOrder, EnterPosition, Inquire, Kill, Resolve};
     let kind = RecordKind::from_code(frame.kind);
-    matches!(kind, Some(Kill | CancelScope | Resolve | Inquire | DayEnd | EnterOrder | EnterFill))
+    matches!(kind, Some(Kill | CancelScope | Resolve | Inquire | DayEnd | EnterOrder | EnterFill | EnterPosition))
 }
 
 /// Notes a connection that has more to do.

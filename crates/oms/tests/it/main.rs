@@ -14,6 +14,7 @@ mod layouts;
 mod lines;
 mod meter;
 mod path;
+mod positions;
 mod recover;
 mod refuse;
 mod silent;
