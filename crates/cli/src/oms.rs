@@ -167,7 +167,8 @@ pub fn run(args: &Oms) -> anyhow::Result<Outcome> {
 /// What each line of a status is.
 fn status_help() -> String {
     let journal = ("journal", "The number that the journal was given when it was begun.");
-    let lines = std::iter::once(journal).chain(Status::meanings());
+    let switches = ("switches_on", "The kill switches that are on and that the user may see, if there are some.");
+    let lines = std::iter::once(journal).chain(Status::meanings()).chain([switches]);
     lines.fold("What it prints:".to_owned(), |text, (name, meaning)| format!("{text}\n  {name:<16} {meaning}"))
 }
 
@@ -178,19 +179,20 @@ fn status(whom: &Whom) -> anyhow::Result<Outcome> {
     if client.query(Query { what: Query::STATUS, ..Query::default() }).is_err() {
         bail!("the connection was lost before the OMS was asked; run the command again");
     }
-    let mut told = None;
+    let (mut told, mut switches) = (None, None);
     while told.is_none() {
         client.wait(100_000_000);
-        client.poll(|event| {
-            if let Event::Answered(status) = event {
-                told = status;
-            }
+        client.poll(|event| match event {
+            Event::KillSwitches(list) => switches = Some(list),
+            Event::Answered(status) => told = status,
+            _ => {}
         })?;
     }
     client.close();
     let journal = ("journal", journal);
     let fields = std::iter::once(journal).chain(told.iter().flat_map(Status::fields));
-    let text: String = fields.map(|(name, value)| format!("{name:<16} {value}\n")).collect();
+    let mut text: String = fields.map(|(name, value)| format!("{name:<16} {value}\n")).collect();
+    text.extend(switches.map(|list| format!("{:<16} {list}\n", "switches_on")));
     say(&text).map(|()| Outcome::Good)
 }
 

@@ -116,6 +116,9 @@ pub enum Event {
         /// How it stands.
         report: ExecutionReport,
     },
+    /// The kill switches that are on, in the answer to a query of the status: account 7, symbol 3. Comes right before
+    /// [`Self::Answered`], and not where none is on that the user may see.
+    KillSwitches(String),
     /// The end of an answer to a query; a query whose connection was lost gets none.
     Answered(Option<Status>),
 }

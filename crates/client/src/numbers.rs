@@ -164,6 +164,9 @@ impl Numbers {
             Some(Kind::OrderRow) => tell(Event::OrderRow { session: frame.stamp as u16, report: frame.message() }),
             Some(Kind::Answer) => {
                 let status = !frame.payload.is_empty();
+                if !frame.text.is_empty() {
+                    tell(Event::KillSwitches(String::from_utf8_lossy(frame.text).into_owned()));
+                }
                 tell(Event::Answered(status.then(|| frame.message::<Status>())));
             }
             Some(Kind::Taken) => {

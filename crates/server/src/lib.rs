@@ -81,7 +81,7 @@ pub fn run<C: Clock + Sync>(
         if let Some(calendar) = calendar {
             oms.keep_calendar(calendar)?;
         }
-        Ok(open(oms, server, opening)?)
+        Ok::<_, OmsError>(open(oms, server, opening)?)
     };
     run_with(clock, &config, Some(front), ticks, stop, ready).map_err(|e| match (e, &server.settings) {
         (OmsError::Borne(why), Some(settings)) => OmsError::Borne(places::with_places(why, settings)),

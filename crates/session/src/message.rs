@@ -31,7 +31,8 @@ pub enum Kind {
     Logout = 118,
     /// [`Query`].
     Query = 119,
-    /// The end of an answer, with what was asked for in it: [`Status`], or nothing behind the rows.
+    /// The end of an answer, with what was asked for in it: [`Status`], or nothing behind the rows. The text behind a status
+    /// lists the kill switches that are on and that the user may see: account 7, symbol 3.
     Answer = 120,
     /// An open order, as an execution report that tells its status; the frame's stamp is its session.
     OrderRow = 121,
@@ -308,6 +309,8 @@ status! {
     disk_failed,
     /// Reports that are kept until their orders are entered by hand.
     foreign,
+    /// Kill switches that are on.
+    kill_switches,
 }
 
 macro_rules! from_code {

@@ -458,3 +458,30 @@ fn a_venue_that_has_gone_is_told_before_the_next_order_is_sent() {
     anna.hears(1);
     assert_eq!(boss.status().queued, 1, "it waits here, and is checked again");
 }
+
+#[test]
+fn the_status_tells_which_kill_switches_are_on() {
+    use tickpath_orders::{KILL_ACCOUNT, KILL_ALL, KILL_SYMBOL, Kill, RecordKind};
+    let house = House::new(Layout::Split);
+    let mut boss = house.remote("boss", Since::Now);
+    let listed = |boss: &mut Hearing| {
+        let count = boss.status().kill_switches;
+        let list = boss.events.iter().rev().find_map(|event| match event {
+            Event::KillSwitches(list) => Some(list.clone()),
+            _ => None,
+        });
+        boss.events.clear();
+        (count, list)
+    };
+    assert_eq!(listed(&mut boss), (0, None));
+    for (scope, target, count, list) in [
+        (KILL_SYMBOL, 1, 1, "symbol 1"),
+        (KILL_ACCOUNT, 2, 2, "account 2, symbol 1"),
+        (KILL_ALL, 0, 3, "firm, account 2, symbol 1"),
+    ] {
+        let kill = Kill { scope, on: 1, target, ..Kill::default() };
+        boss.client.word(RecordKind::Kill.code(), kill.as_bytes()).expect("it is connected");
+        boss.until("it is on", |boss| boss.events.iter().any(|event| matches!(event, Event::WordAnswered(Ok(_)))));
+        assert_eq!(listed(&mut boss), (count, Some(list.to_owned())));
+    }
+}
