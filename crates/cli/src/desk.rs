@@ -136,7 +136,7 @@ impl Known {
     }
 
     /// Returns the venue with this name or number.
-    fn venue(&self, cell: &str) -> Option<VenueId> {
+    pub fn venue(&self, cell: &str) -> Option<VenueId> {
         let is_meant = |(number, name): &&(VenueId, String)| name == cell || number.to_string() == cell;
         self.venues.iter().find(is_meant).map(|(number, _)| *number)
     }

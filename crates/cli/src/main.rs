@@ -33,8 +33,10 @@ mod outcome;
 mod outlet;
 mod print;
 mod progress;
+mod reconcile;
 mod report;
 mod serve;
+mod status;
 mod top;
 mod turn;
 mod words;
@@ -45,6 +47,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use command::{Args, Command};
+use order::OrderCommand;
 use outcome::Outcome;
 use print::note;
 
@@ -94,7 +97,10 @@ fn run(command: Command) -> anyhow::Result<Outcome> {
         Command::Compare(args) => compare::run(&args),
         Command::Check(args) => check::run(&args),
         Command::History(args) => history::run(&args),
-        Command::Order(args) => order::run(&args),
+        Command::Order(args) => match &args.command {
+            OrderCommand::Status(asked) => status::run(asked),
+            _ => order::run(&args),
+        },
         Command::Orders(args) => orders::run(&args),
         Command::Blotter(args) => blotter::run(&args),
         Command::DropCopy(args) => drop_copy::run(&args),

@@ -26,7 +26,7 @@ use crate::desk::{Known, read};
 use crate::order::Whom;
 use crate::outcome::Outcome;
 use crate::print::{note, say};
-use crate::words;
+use crate::{reconcile, words};
 
 /// Characters of a password that we make: each of them one of 32, so that nobody guesses it.
 const PASSWORD_CHARS: usize = 24;
@@ -86,6 +86,8 @@ pub enum OmsCommand {
         #[command(subcommand)]
         what: words::Enter,
     },
+    /// Compare orders, fills and positions with those of a venue: what its answer brings is booked, what differs is listed
+    Reconcile(reconcile::ReconcileArgs),
     /// End the trading day: day orders expire, what is done is forgotten, and the day's log goes into the archive
     DayEnd(words::DayEndArgs),
     /// Who may log in
@@ -159,6 +161,7 @@ pub fn run(args: &Oms) -> anyhow::Result<Outcome> {
         Some(OmsCommand::MassCancel(args)) => words::mass_cancel(args),
         Some(OmsCommand::Resolve(args)) => words::resolve(args),
         Some(OmsCommand::Enter { what }) => words::enter(what),
+        Some(OmsCommand::Reconcile(args)) => reconcile::run(args),
         Some(OmsCommand::DayEnd(args)) => words::day_end(args),
         Some(OmsCommand::User { command }) => user(command),
     }

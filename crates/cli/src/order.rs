@@ -1,4 +1,5 @@
-//! `tickpath order`: a new order, a cancel, a replace, a mass cancel, over a session of a user.
+//! `tickpath order`: a new order, a cancel, a replace, a mass cancel, over a session of a user. How an order stands:
+//! `status.rs`.
 //!
 //! ```text
 //!   tickpath order new BTCUSDT buy 1 61800.1        from the folder of oms.toml, as the user 'trader'
@@ -19,7 +20,7 @@ use tickpath_fields::{denial_line, report_line};
 use tickpath_market::{
     AccountId, CancelOrder, ClientOrderId, ConditionalOrder, ExecType, ExecutionReport, MassCancel, MassCancelType,
     NewOrder, OrdStatus, OrderId, OrderType, Price, Quantity, ReplaceConditional, ReplaceOrder, Request, Side,
-    TimeInForce, Trigger,
+    StatusRequest, TimeInForce, Trigger,
 };
 use tickpath_orders::Denial;
 use tickpath_session::Refusal;
@@ -34,6 +35,11 @@ const EXIT_CODES: &str = "\
 Exit codes: 0 the venue has taken the request, or the order is armed; 1 it was refused, by the OMS or by the venue, or was never
 sent; 5 nobody has answered in time, or the answer is that the order is unknown: it may work, or fill, still. `tickpath orders`
 tells; 2 bad usage. A mass cancel that finds nothing to cancel ends with 0.";
+
+/// What the exit codes of a question are.
+const STATUS_EXIT_CODES: &str = "\
+Exit codes: 0 the OMS knows how the order stands; 1 there is no such order, or the user may not see it, or the venue cannot be
+asked; 5 the order is in doubt, or nobody has answered in time; 2 bad usage.";
 
 /// The long help of `--when`.
 const WHEN_HELP: &str = "\
@@ -157,6 +163,36 @@ pub enum OrderCommand {
         #[command(flatten)]
         common: Common,
     },
+    /// How an order of the same session stands, or by --order-id one of any session
+    #[command(after_help = STATUS_EXIT_CODES)]
+    Status(StatusArgs),
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct StatusArgs {
+    /// Your own id of the order
+    #[arg(value_name = "CLIENT_ORDER_ID", required_unless_present = "order_id", conflicts_with = "order_id")]
+    pub original: Option<u64>,
+    /// The OMS's id of the order, as `tickpath orders` prints it, whatever session sent it
+    #[arg(long, value_name = "EPOCH.N", value_parser = order_id)]
+    pub order_id: Option<OrderId>,
+    /// Have the OMS ask the venue now, and wait for its answer; only an admin may
+    #[arg(long)]
+    pub ask_venue: bool,
+    #[command(flatten)]
+    pub common: Common,
+}
+
+impl StatusArgs {
+    /// The question after an order of the session.
+    pub fn question(&self, id: ClientOrderId) -> StatusRequest {
+        StatusRequest {
+            client_order_id: id,
+            original: ClientOrderId(self.original.unwrap_or_default()),
+            account: AccountId(self.common.account),
+            ..StatusRequest::default()
+        }
+    }
 }
 
 pub fn run(args: &Order) -> anyhow::Result<Outcome> {
@@ -182,6 +218,7 @@ impl OrderCommand {
             | Self::Cancel { common, .. }
             | Self::Replace { common, .. }
             | Self::MassCancel { common, .. } => common,
+            Self::Status(args) => &args.common,
         }
     }
 
@@ -235,6 +272,7 @@ impl OrderCommand {
                     }),
                 }
             }
+            Self::Status(args) => Request::Status(args.question(id)),
             Self::MassCancel { symbol, .. } => Request::MassCancel(MassCancel {
                 client_order_id: id,
                 symbol: symbol

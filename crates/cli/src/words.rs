@@ -210,7 +210,7 @@ pub struct PositionArgs {
 
 /// A text as a record has it.
 #[derive(Debug, Clone, Copy)]
-pub struct Reason([u8; 32]);
+pub struct Reason(pub [u8; 32]);
 
 pub fn kill(args: &KillArgs, on: bool) -> anyhow::Result<Outcome> {
     let known = args.admin.whom().known();
@@ -300,7 +300,8 @@ pub fn enter(enter: &Enter) -> anyhow::Result<Outcome> {
 }
 
 impl Admin {
-    fn whom(&self) -> Whom {
+    /// The OMS and the user.
+    pub fn whom(&self) -> Whom {
         Whom {
             config: self.config.clone(),
             oms: self.oms.clone(),
@@ -308,6 +309,11 @@ impl Admin {
             password_file: self.password_file.clone(),
             session: None,
         }
+    }
+
+    /// Logs in as the admin.
+    pub fn talk(&self, known: &Known) -> anyhow::Result<Talk> {
+        Talk::new(self.whom().connect(known, Since::Now)?, self.wait)?.as_admin(&self.user)
     }
 
     /// Says a word, and tells what came of it and of each order that it meant.
@@ -318,12 +324,7 @@ impl Admin {
         word: &W,
         what: &str,
     ) -> anyhow::Result<Outcome> {
-        let client = self.whom().connect(known, Since::Now)?;
-        if client.welcome().role != tickpath_session::Role::Admin.code() {
-            client.close();
-            bail!(Usage(format!("'{}' is no admin; name one by --user", self.user)));
-        }
-        let mut talk = Talk { client, clock: HostClock::get()?, patience_ns: u64::from(self.wait) * SECOND_NS };
+        let mut talk = self.talk(known)?;
         let (record, mut orders) = talk.word(kind, word.as_bytes())?;
         // From here on the command is taken, whatever becomes of the OMS.
         let lost = talk.follow(&mut orders);
@@ -340,19 +341,33 @@ impl Admin {
     }
 }
 
-/// A connection on which one word is said.
-struct Talk {
-    client: Client,
+/// A connection for commands and questions, each of which is answered within some time.
+pub struct Talk {
+    pub client: Client,
     clock: HostClock,
     patience_ns: u64,
 }
 
 /// An order with its session.
-type Row = (u16, ExecutionReport);
+pub type Row = (u16, ExecutionReport);
 
 impl Talk {
+    /// Waits for each answer for so many seconds.
+    pub fn new(client: Client, wait: u32) -> anyhow::Result<Self> {
+        Ok(Self { client, clock: HostClock::get()?, patience_ns: u64::from(wait) * SECOND_NS })
+    }
+
+    /// Refuses a user who is no admin.
+    pub fn as_admin(self, user: &str) -> anyhow::Result<Self> {
+        if self.client.welcome().role == tickpath_session::Role::Admin.code() {
+            return Ok(self);
+        }
+        self.client.close();
+        bail!(Usage(format!("'{user}' is no admin; name one by --user")))
+    }
+
     /// Sends an admin command; gives its record and the orders that it meant.
-    fn word(&mut self, kind: RecordKind, record: &[u8]) -> anyhow::Result<(u64, Vec<Row>)> {
+    pub fn word(&mut self, kind: RecordKind, record: &[u8]) -> anyhow::Result<(u64, Vec<Row>)> {
         if self.client.word(kind.code(), record).is_err() {
             bail!("the connection was lost before the command was sent; run it again");
         }
@@ -377,26 +392,47 @@ impl Talk {
         {
             tickpath_clock::sleep_ns(ASK_NS);
             for (_, order) in orders.iter_mut().filter(|(_, order)| is_pending(order)) {
-                let query = Query { what: Query::ORDER, order: order.order_id.0, ..Query::default() };
-                if self.client.query(query).is_err() {
-                    return Some("the connection was lost".to_owned());
-                }
-                let heard = self.hear(|event| matches!(event, Event::Answered(_)).then_some(()));
-                if let Some((_, now)) = heard.rows.first() {
-                    *order = *now;
-                }
-                match (heard.found, heard.ended) {
-                    (Some(()), _) => {}
-                    (None, Some(why)) => return Some(why.to_string()),
-                    (None, None) => return Some("the OMS has not answered in time".to_owned()),
+                match self.ask(Query::ORDER, order.order_id.0) {
+                    Ok(rows) => *order = rows.first().map_or(*order, |(_, now)| *now),
+                    Err(why) => return Some(why),
                 }
             }
         }
         None
     }
 
+    /// Asks the OMS. Gives the rows of its answer, or why there is none.
+    pub fn ask(&mut self, what: u32, order: u64) -> Result<Vec<Row>, String> {
+        if self.client.query(Query { what, order, ..Query::default() }).is_err() {
+            return Err("the connection was lost".to_owned());
+        }
+        let heard = self.hear(|event| matches!(event, Event::Answered(_)).then_some(()));
+        match (heard.found, heard.ended) {
+            (Some(()), _) => Ok(heard.rows),
+            (None, Some(why)) => Err(why.to_string()),
+            (None, None) => Err("the OMS has not answered in time".to_owned()),
+        }
+    }
+
+    /// Waits for the venue's answer to the question of the admin command with this record. Gives the rows of the answer.
+    pub fn answer(&mut self, record: u64) -> anyhow::Result<Vec<Row>> {
+        let from = self.clock.ticks();
+        loop {
+            let why = match self.ask(Query::ANSWERED, record) {
+                Ok(rows) if !rows.is_empty() => return Ok(rows),
+                Ok(_) => "the venue has not answered in time".to_owned(),
+                Err(why) => why,
+            };
+            if !self.client.is_connected() || self.clock.ns_between(from, self.clock.ticks()) >= self.patience_ns as i64
+            {
+                bail!(Unanswered(format!("record {record} asks the venue, and its answer is not known: {why}")));
+            }
+            tickpath_clock::sleep_ns(ASK_NS);
+        }
+    }
+
     /// Hears until this is there, the connection is lost, or the time is over.
-    fn hear<T>(&mut self, is_it: impl Fn(&Event) -> Option<T>) -> Heard<T> {
+    pub fn hear<T>(&mut self, is_it: impl Fn(&Event) -> Option<T>) -> Heard<T> {
         let (from, mut heard) = (self.clock.ticks(), Heard { found: None, rows: Vec::new(), ended: None });
         while heard.found.is_none()
             && heard.ended.is_none()
@@ -415,13 +451,13 @@ impl Talk {
 }
 
 /// Events of a connection up to an answer.
-struct Heard<T> {
+pub struct Heard<T> {
     /// The answer, if it was received.
-    found: Option<T>,
+    pub found: Option<T>,
     /// The orders that came before it.
-    rows: Vec<Row>,
+    pub rows: Vec<Row>,
     /// Why the connection was lost, if it was.
-    ended: Option<ClientError>,
+    pub ended: Option<ClientError>,
 }
 
 impl Scope {
@@ -493,7 +529,7 @@ fn note_working(orders: &[Row]) {
 }
 
 /// Whether something that was asked of the order is on its way.
-fn is_pending(order: &ExecutionReport) -> bool {
+pub fn is_pending(order: &ExecutionReport) -> bool {
     let pending = [OrdStatus::PendingCancel, OrdStatus::PendingNew, OrdStatus::PendingReplace, OrdStatus::Unknown];
     OrdStatus::from_code(order.status).is_some_and(|status| pending.contains(&status))
 }
@@ -509,7 +545,7 @@ fn resolution(text: &str) -> Result<OrdStatus, String> {
     }
 }
 
-fn reason(text: &str) -> Result<Reason, String> {
+pub fn reason(text: &str) -> Result<Reason, String> {
     let (mut bytes, text) = ([0; 32], text.trim().as_bytes());
     if text.is_empty() || text.len() > bytes.len() || text.contains(&0) {
         return Err("a reason has 1 to 32 bytes of text: who says so, and why".to_owned());

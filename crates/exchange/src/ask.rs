@@ -11,19 +11,66 @@ use crate::report::{self, Scribe};
 use crate::{Order, Reject, Venue};
 
 impl Venue {
-    /// Reports how an order stands or ended, behind its fills where the request asks for them. Changes nothing.
-    pub(crate) fn status(&mut self, stamp: u64, status: &StatusRequest, reports: &mut Vec<ExecutionReport>) {
+    /// Reports how an order stands or ended, behind its fills where the request asks for them; or all orders of the sender.
+    /// Changes nothing.
+    pub(crate) fn status(
+        &mut self,
+        stamp: u64,
+        status: &StatusRequest,
+        is_mine: &dyn Fn(OrderId) -> bool,
+        reports: &mut Vec<ExecutionReport>,
+    ) {
+        if status.is_about_all() {
+            return self.status_of_all(stamp, status, is_mine, reports);
+        }
         let id = OrderId(status.original.0);
         let stands = self.stands(stamp, id).unwrap_or_else(|| self.stranger(stamp, id, status));
         if status.fills != 0 {
-            let total = Quantity(stands.cumulative_quantity.0.saturating_add(stands.leaves_quantity.0));
-            reports.extend(self.fills.of(id).map(|(exec_id, fill)| retold(&stands, total, exec_id, &fill)));
+            self.retell(&stands, reports);
         }
         reports.push(ExecutionReport {
             client_order_id: status.client_order_id,
             exec_type: ExecType::OrderStatus.code(),
             ..stands
         });
+    }
+
+    /// Reports each order of the sender that rests or was done today, behind its fills, in the order in which the venue
+    /// accepted them, the refused orders first; then a report that names no order and ends the answer.
+    ///
+    /// All of it is one turn. 100,000 orders with a fill each are 200,001 reports, about 20 MB that wait for their line;
+    /// requests of others wait for the turn.
+    fn status_of_all(
+        &mut self,
+        stamp: u64,
+        status: &StatusRequest,
+        is_mine: &dyn Fn(OrderId) -> bool,
+        reports: &mut Vec<ExecutionReport>,
+    ) {
+        let client_order_id = status.client_order_id;
+        let mine = self.known.iter().map(|(id, _)| id).filter(|&id| is_mine(id));
+        let mut all: Vec<ExecutionReport> = mine.filter_map(|id| self.stands(stamp, id)).collect();
+        all.sort_unstable_by_key(|stands| (stands.venue_order_id.0, stands.order_id.0));
+        for stands in all {
+            let stands = ExecutionReport { client_order_id, ..stands };
+            self.retell(&stands, reports);
+            reports.push(ExecutionReport { exec_type: ExecType::OrderStatus.code(), ..stands });
+        }
+        reports.push(ExecutionReport {
+            client_order_id,
+            venue_stamp: stamp,
+            venue: self.venue,
+            exec_type: ExecType::OrderStatus.code(),
+            status: OrdStatus::New.code(),
+            ..ExecutionReport::default()
+        });
+    }
+
+    /// Reports the fills of an order that stands like this once more.
+    fn retell(&mut self, stands: &ExecutionReport, reports: &mut Vec<ExecutionReport>) {
+        let total = Quantity(stands.cumulative_quantity.0.saturating_add(stands.leaves_quantity.0));
+        let fills = self.fills.of(stands.order_id);
+        reports.extend(fills.map(|(exec_id, fill)| retold(stands, total, exec_id, &fill)));
     }
 
     /// Cancels what rests of an account and is the sender's, the oldest order first.

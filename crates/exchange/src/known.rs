@@ -121,6 +121,14 @@ impl KnownOrders {
         (block.here & bit != 0).then(|| &mut block.orders[rank])
     }
 
+    /// All of them, in no order that anything may depend on.
+    pub fn iter(&self) -> impl Iterator<Item = (OrderId, &Known)> {
+        self.blocks.iter().flat_map(|(&number, block)| {
+            let bits = (0..64_u64).filter(move |&bit| block.here & (1 << bit) != 0);
+            bits.zip(&block.orders).map(move |(bit, known)| (OrderId((number << 6) | bit), known))
+        })
+    }
+
     /// Where an order rests, if it does.
     pub fn place(&self, id: OrderId) -> Option<Place> {
         match self.get(id) {

@@ -35,6 +35,9 @@
 //!   is no event itself. Where the request asks for `fills`, each fill of the order comes first, as it was reported, unless
 //!   it was taken back or corrected since. For an id that never was here the status is `Rejected`, for an order that was done on an earlier
 //!   day it is `Unknown`; both have a [`Reject`] and nothing else but what the request named.
+//! * **Status of all.** A question with `fills` that names order zero is answered with the fills and the `OrderStatus` of each
+//!   order of its sender that rests or was done today, in the order in which they were accepted, and then with an
+//!   `OrderStatus` of order zero, reason zero. All of it carries the id of the question and goes the way that it came.
 //! * **Mass cancel.** What rests of the account (and symbol) is `Canceled`, the oldest order first, each with the id of
 //!   the request. Where nothing rests nothing is said. An unknown type is a `CancelRejected` of order zero.
 //! * **Market maker.** A tick withdraws both quotes of its symbol; then the new ones enter like orders, the bid first,

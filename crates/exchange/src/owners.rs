@@ -59,6 +59,8 @@ pub(crate) struct Meant {
     id: u64,
     name: u64,
     is_new: bool,
+    /// It asks for all orders: the whole answer goes the way that the question came.
+    is_all: bool,
 }
 
 /// How the reports of one input read to their owners.
@@ -143,13 +145,14 @@ impl Owners {
             Request::Conditional(new) => (&mut new.order.client_order_id.0, true),
             Request::Cancel(cancel) => (&mut cancel.original.0, false),
             Request::Replace(replace) => (&mut replace.original.0, false),
+            Request::Status(status) if status.is_about_all() => return Meant { is_all: true, ..Meant::default() },
             Request::Status(status) => (&mut status.original.0, false),
             Request::ReplaceConditional(replace) => (&mut replace.original.0, false),
             Request::MassCancel(_) => return Meant::default(),
         };
         let (name, owner) = (*id, self.of(way));
         *id = self.id(owner, name, is_new);
-        let meant = Meant { id: *id, name, is_new };
+        let meant = Meant { id: *id, name, is_new, is_all: false };
         match meant.id {
             // It must count as used.
             FORGOTTEN => venue.keep_used(FORGOTTEN),
@@ -280,9 +283,9 @@ impl View<'_> {
     /// A report of the venue as its owner reads it.
     #[inline]
     pub fn told(&self, mut report: ExecutionReport) -> Told {
-        let (id, Meant { id: meant, name, is_new }) = (report.order_id.0, self.meant);
+        let (id, Meant { id: meant, name, is_new, is_all }) = (report.order_id.0, self.meant);
         // Without a number a report is no event of an order: it answers the request alone.
-        let to = if id == 0 || report.venue_sequence == 0 { To::Way(self.way) } else { To::Order(id) };
+        let to = if id == 0 || report.venue_sequence == 0 || is_all { To::Way(self.way) } else { To::Order(id) };
         if meant != name && id == meant {
             report.order_id = OrderId(name);
             if is_new && report.client_order_id.0 == meant {

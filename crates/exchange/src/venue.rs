@@ -93,7 +93,7 @@ impl Venue {
         self.request_of(stamp, request, &|_| true, reports);
     }
 
-    /// The same; a mass cancel means only the orders that are its sender's.
+    /// The same; a mass cancel, and a question after all orders, mean only the orders that are their sender's.
     pub(crate) fn request_of(
         &mut self,
         stamp: u64,
@@ -105,7 +105,7 @@ impl Venue {
             Request::New(new) => self.enter(stamp, new, reports),
             Request::Cancel(cancel) => self.cancel(stamp, cancel, reports),
             Request::Replace(replace) => self.replace(stamp, replace, reports),
-            Request::Status(status) => self.status(stamp, status, reports),
+            Request::Status(status) => self.status(stamp, status, is_mine, reports),
             Request::MassCancel(all) => self.cancel_all(stamp, all, is_mine, reports),
             // Triggers are an OMS's own: nothing is armed here.
             Request::Conditional(new) => self.refuse(stamp, &new.order, reports),

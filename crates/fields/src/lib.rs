@@ -3,6 +3,7 @@
 //! ```text
 //!   kind and bytes ── read ──> a name and its fields ──┬── Entry        a line of `tickpath log cat`
 //!                                                      └── SentReport   a line of `tickpath drop-copy` and of `orders --follow`
+//!   rows of two sides ── Compared ──> differences, lines of `tickpath oms reconcile`
 //!   core of a journal ── open_orders, foreign_reports ──> tables of `tickpath orders`
 //!   words of a command ── parse, trigger ──> sides, ids, triggers
 //! ```
@@ -10,6 +11,7 @@
 //! Names of fields are those of the structs. Prices and quantities are decimals as they are written, codes are words, times
 //! and ids are numbers. All of it is pure: a caller brings the bytes, the time of a stamp and the names of instruments.
 
+mod compared;
 mod entry;
 mod field;
 mod orders;
@@ -18,6 +20,7 @@ mod read;
 mod report;
 pub mod trigger;
 
+pub use compared::{Compared, standing};
 pub use entry::{Content, Entry, gap_json, moment};
 pub use field::{Field, Value, number, order_id, text, word};
 pub use orders::{foreign_reports, open_orders, symbol_name};

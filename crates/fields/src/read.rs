@@ -70,6 +70,7 @@ fn record(kind: u8, payload: &[u8]) -> Option<(&'static str, Vec<Field>)> {
         Some(Input::Doubt(found)) => ("doubt", doubt(&found)),
         Some(Input::Resolve(found)) => ("resolve", resolve(&found)),
         Some(Input::Inquire(found)) => ("inquire", vec![order_id("order", found.order)]),
+        Some(Input::Reconcile(found)) => ("reconcile", vec![number("venue", found.venue.0), reason(&found.reason)]),
         Some(Input::CancelScope(found)) => ("cancel_scope", vec![scope(found.scope), number("target", found.target)]),
         Some(Input::EnterOrder(found)) => ("enter_order", enter_order(&found)),
         Some(Input::EnterFill(found)) => ("enter_fill", enter_fill(&found)),

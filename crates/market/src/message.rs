@@ -300,13 +300,13 @@ pub struct ReplaceOrder {
     pub reserved: [u8; 8],
 }
 
-/// Asks how an order stands. Changes nothing, and uses no id up.
+/// Asks how an order stands; an OMS may ask a venue for all of its orders. Changes nothing, and uses no id up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct StatusRequest {
     /// The sender's own id of this request; its answer carries it.
     pub client_order_id: ClientOrderId,
-    /// The sender's id of the order: that of its `NewOrder`.
+    /// The sender's id of the order: that of its `NewOrder`. Zero, with `fills`, for all orders of the sender.
     pub original: ClientOrderId,
     /// Zero.
     pub cause: u64,
@@ -457,7 +457,19 @@ impl MassCancel {
     }
 }
 
+impl StatusRequest {
+    /// Whether it asks a venue for all orders of the OMS.
+    pub fn is_about_all(&self) -> bool {
+        self.original.0 == 0 && self.fills != 0
+    }
+}
+
 impl ExecutionReport {
+    /// Whether this is the last report of an answer about all orders: it names no order.
+    pub fn ends_answer(&self) -> bool {
+        self.exec_type == ExecType::OrderStatus.code() && self.order_id.0 == 0 && self.venue_order_id.0 == 0
+    }
+
     /// Copies a report out of a frame and checks its codes.
     pub fn read(kind: u8, bytes: &[u8]) -> Result<Self, MessageError> {
         if kind != Kind::ExecutionReport.code() {

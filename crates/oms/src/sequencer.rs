@@ -22,6 +22,7 @@ use crate::lanes::Event;
 use crate::notice::{Notice, Notices};
 use crate::outbound::{Held, Outbound};
 use crate::pages::PageMaker;
+use crate::questions::Questions;
 use crate::triggers::{Reference, Triggers};
 
 /// Idle turns between two looks at the clock.
@@ -83,6 +84,8 @@ pub struct Sequencer<C> {
     pub(crate) next_snapshot: u64,
     /// Orders without an answer of their venue.
     pub(crate) answers: Answers,
+    /// Questions of admins that wait for a venue's answer, and the answers.
+    pub(crate) questions: Questions,
     /// The last day that ended by name, as 20261122; zero before the first.
     pub(crate) last_day: u32,
     /// The calendar by which days end.
@@ -177,7 +180,7 @@ impl<C: Clock> Sequencer<C> {
         report: ExecutionReport,
     ) -> Result<(), OmsError> {
         let record = ReportRecord { report, source: venue, line: 0, lane_sequence: lane_sequence as u32 };
-        self.take(received, &Input::Report(record))?;
+        self.take_report(received, record)?;
         self.doubt_refused(venue, &report)
     }
 

@@ -27,6 +27,7 @@ use crate::lines::{Bell, Lines, Shared};
 use crate::notice::{Notice, Notices};
 use crate::outbound::Outbound;
 use crate::pages::PageMaker;
+use crate::questions::Questions;
 use crate::recover::{Found, Recovered, State, Telling};
 use crate::sequencer::Sequencer;
 use crate::triggers::Triggers;
@@ -132,6 +133,7 @@ impl<C: Clock> Sequencer<C> {
             snapshots: None,
             next_snapshot: u64::MAX,
             answers: Answers::default(),
+            questions: Questions::default(),
             last_day: 0,
             due: DueDay::default(),
         }

@@ -4,8 +4,8 @@ use tickpath_clock::Clock;
 use tickpath_log::Message;
 use tickpath_market::{OrdStatus, Price, Quantity};
 use tickpath_orders::{
-    CancelScope, DayEnd, EnterFill, EnterOrder, EnterPosition, Input, Inquire, KILL_DISK, Kill, OrderView, RecordKind,
-    Resolve, WordError,
+    CancelScope, DayEnd, EnterFill, EnterOrder, EnterPosition, Input, Inquire, KILL_DISK, Kill, OrderView, Reconcile,
+    RecordKind, Resolve, WordError,
 };
 use zerocopy::FromBytes;
 
@@ -39,6 +39,11 @@ impl<C: Clock> Sequencer<C> {
         if let Err(why) = self.core.judge(&word) {
             return Ok(Err(why.into()));
         }
+        if let Input::Reconcile(reconcile) = &word
+            && !self.has_venue(reconcile.venue)
+        {
+            return Ok(Err(WordError::CannotAskForAll(reconcile.venue.0).into()));
+        }
         if let Input::DayEnd(end) = &word
             && let Err(why) = self.check_day(end)
         {
@@ -51,6 +56,7 @@ impl<C: Clock> Sequencer<C> {
             Ok(None) => return Ok(Err(WordError::NoWord.into())),
             Err(why) => return Ok(Err(why)),
         };
+        self.note_question(&word, record);
         if let Input::EnterOrder(entered) = &word {
             orders = self.core.order_of(entered.session, entered.client_order_id).into_iter().collect();
         }
@@ -129,6 +135,9 @@ fn read(kind: u8, bytes: &[u8], lane_sequence: u32) -> Option<Input> {
         }
         RecordKind::EnterPosition => {
             Input::EnterPosition(EnterPosition { lane_sequence, ..EnterPosition::read_from_bytes(bytes).ok()? })
+        }
+        RecordKind::Reconcile => {
+            Input::Reconcile(Reconcile { lane_sequence, ..Reconcile::read_from_bytes(bytes).ok()? })
         }
         RecordKind::Inquire => Input::Inquire(Inquire { lane_sequence, ..Inquire::read_from_bytes(bytes).ok()? }),
         RecordKind::DayEnd => Input::DayEnd(DayEnd { lane_sequence, ..DayEnd::read_from_bytes(bytes).ok()? }),

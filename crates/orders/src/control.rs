@@ -205,6 +205,20 @@ pub struct Inquire {
     pub reserved: u32,
 }
 
+/// An admin has a venue asked for all orders of this OMS: how each stands, behind its fills.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct Reconcile {
+    /// Which venue.
+    pub venue: VenueId,
+    /// Zero.
+    pub reserved: [u8; 2],
+    /// The low half of its number in the operator's lane.
+    pub lane_sequence: u32,
+    /// Name of the admin and the reason: text, padded with zeros. Not empty.
+    pub reason: [u8; 32],
+}
+
 /// An operator cancels what works in a scope, of whatever session. Nothing is switched off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]

@@ -28,6 +28,11 @@ impl Core {
         self.live_slots().map(|slot| self.orders.get(slot).view())
     }
 
+    /// All orders that are kept, open or done, by ascending id.
+    pub fn kept_orders(&self) -> impl Iterator<Item = OrderView> + '_ {
+        (0..self.orders.len()).map(|slot| self.orders.get(slot).view())
+    }
+
     /// The next page of the open orders whose accounts `sees` lets through: at most `most` behind the order `after`, or
     /// from the first one. It may hold fewer, or none, and still not be the last page.
     ///

@@ -6,7 +6,8 @@ use tickpath_market::{
 use tickpath_risk::{Facts, Refusal, check};
 
 use crate::control::{
-    Boot, Doubt, KILL_DISK, Kill, LOST_ORDER, LOST_REPORTS, LOST_REQUESTS, Line, Login, Release, Resolve, Returned,
+    Boot, Doubt, KILL_DISK, Kill, LOST_ORDER, LOST_REPORTS, LOST_REQUESTS, Line, Login, Reconcile, Release, Resolve,
+    Returned,
 };
 use crate::core::{At, Core, Rate};
 use crate::desk::IDS;
@@ -48,6 +49,7 @@ impl Core {
                 Some(slot) => self.inquire(at, slot, out),
                 None => false,
             },
+            Input::Reconcile(reconcile) => self.ask_for_all(at, reconcile, out),
             Input::CancelScope(cancel) => self.cancel_scope(at, cancel, out),
             Input::EnterOrder(enter) => self.enter_order(at, enter, out),
             Input::EnterFill(enter) => self.enter_fill(at, enter, out),
@@ -459,6 +461,17 @@ impl Core {
         });
         self.send(slot, order.session, request, at.stamp, out);
         true
+    }
+
+    /// Asks a venue for all orders. Its answer settles each as the answer to a question after that order does.
+    fn ask_for_all(&mut self, at: At, reconcile: &Reconcile, out: &mut Outputs) -> bool {
+        let may_ask = self.may_ask_for_all(reconcile).is_ok();
+        if may_ask {
+            let client_order_id = ClientOrderId(self.id(at));
+            let request = Request::Status(StatusRequest { client_order_id, fills: 1, ..StatusRequest::default() });
+            out.push(Output::Venue { venue: reconcile.venue, session: 0, request });
+        }
+        may_ask
     }
 
     /// What its venue calls an order, if it can be asked for it.

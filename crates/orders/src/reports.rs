@@ -80,6 +80,9 @@ impl Core {
     /// Keeps a report that names no order here.
     #[cold]
     fn stranger(&mut self, at: At, said: Said, record: &ReportRecord) {
+        if record.report.ends_answer() {
+            return;
+        }
         self.counts.strangers += 1;
         // The answer to a question after an order that is forgotten says nothing of any order.
         let says_something = !matches!(said, Said::Nothing | Said::Refused) && record.report.side != 0;

@@ -2,10 +2,11 @@
 
 use tickpath_market::{AccountId, OrdStatus, OrderId, Quantity, SymbolId};
 
-use crate::control::{CancelScope, KILL_ACCOUNT, KILL_ALL, KILL_SESSION, KILL_SYMBOL, Resolve};
+use crate::control::{CancelScope, KILL_ACCOUNT, KILL_ALL, KILL_SESSION, KILL_SYMBOL, Reconcile, Resolve};
 use crate::core::{At, Core};
 use crate::open::Meant;
 use crate::order::Order;
+use crate::route::VENUES;
 use crate::state::Phase;
 use crate::{Input, OrderView, Outputs};
 
@@ -42,6 +43,12 @@ pub enum WordError {
         "its venue cannot be asked for it: it never left, or the venue is down, answers no questions or has only told an id of its own"
     )]
     NobodyToAsk,
+    /// A venue cannot be asked for all orders.
+    #[error(
+        "venue {0} cannot be asked for its orders now: it is down, answers no questions (answers_status), or requests wait for \
+         it; `tickpath oms status` shows what waits"
+    )]
+    CannotAskForAll(u16),
     /// Nobody said why.
     #[error("a reason is needed: who says so, and why")]
     Reason,
@@ -127,6 +134,7 @@ impl Core {
         match word {
             Input::Kill(kill) => scope(kill.scope, kill.target),
             Input::CancelScope(cancel) => scope(cancel.scope, cancel.target),
+            Input::Reconcile(reconcile) => self.may_ask_for_all(reconcile),
             Input::Resolve(resolve) => self.may_resolve(resolve).map(drop),
             Input::Inquire(inquire) => {
                 let slot = self.find_order(inquire.order).ok_or(WordError::NoOrder(OrderId(inquire.order)))?;
@@ -164,6 +172,19 @@ impl Core {
             self.cancel_all(at, None, out, meant(of, target));
         }
         is_taken
+    }
+
+    /// Whether a venue can be asked for all orders. Where requests wait it cannot: its answer would seem to decide them.
+    pub(crate) fn may_ask_for_all(&self, reconcile: &Reconcile) -> Result<(), WordError> {
+        let venue = reconcile.venue.0;
+        let route = self.routes.iter().nth(venue.into());
+        if reconcile.reason[0] == 0 {
+            return Err(WordError::Reason);
+        }
+        match venue < VENUES && route.is_none_or(|route| route.is_clear() && route.rules.answers_status != 0) {
+            true => Ok(()),
+            false => Err(WordError::CannotAskForAll(venue)),
+        }
     }
 
     /// The order that a word would resolve and where it would stand, or why it does not.

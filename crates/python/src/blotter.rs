@@ -44,11 +44,11 @@ pub fn open_blotter(
     read.map_err(|e| Error::Connect.raise(py, &e.to_string()))
 }
 
-/// The orders, fills and positions of a day, as they were when it was opened.
+/// The orders, fills and positions of a day, as they were when it was opened. Profit is by the average cost method.
 #[pyclass(frozen, module = "tickpath")]
 pub struct Blotter {
     place: String,
-    /// The date that the day ended with; none if it has not ended.
+    /// The date that the day ended with; None if it has not ended.
     #[pyo3(get)]
     day: Option<u32>,
     /// Its first record.

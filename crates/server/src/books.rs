@@ -67,6 +67,11 @@ impl Books {
     pub fn open(config: &ServerConfig, desks: Sender<NewDesk>) -> Result<Self, OpenError> {
         let read_at = modified(&config.users);
         let users = Users::read(&config.users).map_err(|e| OpenError::Users(e.to_string()))?;
+        // Users that have changed since the OMS was told of them are judged by it first.
+        let (users, read_at) = match &config.settings {
+            Some(settings) if settings.users.list != users.list => (settings.users.clone(), None),
+            _ => (users, read_at),
+        };
         let known = Arc::new(Known { changes: AtomicU64::new(0), users: Mutex::new(Arc::new(users)) });
         let started = config.settings.as_deref().map(Values::read).unwrap_or_default();
         let taken = started.clone();

@@ -7,8 +7,8 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, channel};
 
 use mio::Waker;
 use tickpath_clock::Clock;
-use tickpath_market::{AccountId, ExecType, ExecutionReport, OrderId};
-use tickpath_oms::{OmsError, Sequencer, SessionConfig};
+use tickpath_market::{AccountId, ExecId, ExecType, ExecutionReport, OrderId};
+use tickpath_oms::{Answer, Difference, OmsError, Position, Sequencer, SessionConfig};
 use tickpath_orders::{Core, KILL_ACCOUNT, KILL_ALL, KILL_DISK, KILL_SESSION, OrderView, scope_name};
 use tickpath_session::{Kind, Query, Role, Status, Taken, write_frame, write_with_text};
 use zerocopy::IntoBytes;
@@ -71,7 +71,7 @@ impl Listing {
     }
 
     fn is_order_list(&self) -> bool {
-        !matches!(self.query.what, Query::STATUS | Query::ORDER)
+        !matches!(self.query.what, Query::STATUS | Query::ORDER | Query::ANSWERED)
     }
 }
 
@@ -220,6 +220,15 @@ impl Window {
             write_with_text(&mut frames, Kind::Answer.code(), 0, now, status.as_bytes(), switches.as_bytes());
             return frames;
         }
+        if query.what == Query::ANSWERED {
+            let answer = oms.answer(query.order).filter(|_| user.role == Role::Admin);
+            let rows = answer.map(answer_rows).unwrap_or_default();
+            for (session, report) in &rows {
+                write_frame(&mut frames, Kind::OrderRow.code(), 0, (*session).into(), report.as_bytes());
+            }
+            write_frame(&mut frames, Kind::Answer.code(), rows.len() as u64, now, &[]);
+            return frames;
+        }
         let found = oms.core().order(OrderId(query.order)).filter(|order| user.sees(order.account));
         write_rows(&mut frames, found.as_slice());
         write_frame(&mut frames, Kind::Answer.code(), found.iter().len() as u64, now, &[]);
@@ -333,6 +342,25 @@ fn write_rows(frames: &mut Vec<u8>, rows: &[OrderView]) {
     for order in rows {
         write_frame(frames, Kind::OrderRow.code(), 0, order.session.into(), row(order).as_bytes());
     }
+}
+
+/// The rows of a venue's answer, each with its session: the last report, then pairs of the two sides.
+fn answer_rows(answer: &Answer) -> Vec<(u16, ExecutionReport)> {
+    let Answer { last, orders, differing, differences, positions } = answer;
+    if !last.ends_answer() {
+        return vec![(0, *last)];
+    }
+    let mut rows = vec![(0, ExecutionReport { venue_sequence: *orders, exec_id: ExecId(*differing), ..*last })];
+    for Difference { ours, venues } in differences {
+        rows.push(ours.as_ref().map_or((0, ExecutionReport::default()), |order| (order.session, row(order))));
+        rows.push((0, venues.unwrap_or_default()));
+    }
+    for &Position { account, symbol, ours, venues } in positions {
+        rows.extend([ours, venues].map(|[cumulative_quantity, leaves_quantity]| {
+            (0, ExecutionReport { cumulative_quantity, leaves_quantity, account, symbol, ..ExecutionReport::default() })
+        }));
+    }
+    rows
 }
 
 /// An order as a report of its status.

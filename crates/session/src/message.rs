@@ -187,11 +187,11 @@ pub struct CopyTrailer {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct Query {
-    /// [`Query::STATUS`], [`Query::ORDERS`] or [`Query::ORDER`].
+    /// [`Query::STATUS`], [`Query::ORDERS`], [`Query::ORDER`] or [`Query::ANSWERED`].
     pub what: u32,
     /// Zero.
     pub reserved: u32,
-    /// The OMS's id of the order that is asked for.
+    /// The OMS's id of the order that is asked for; of [`Query::ANSWERED`] a record of the journal.
     pub order: u64,
 }
 
@@ -202,6 +202,15 @@ impl Query {
     pub const ORDERS: u32 = 2;
     /// One order, open or not: a row if the OMS knows it and the user may see it, then an answer.
     pub const ORDER: u32 = 3;
+    /// The venue's answer to the question that the admin command with this record has sent to it: a row with the venue's last
+    /// report, then an answer. Without a row the venue has not answered, or the question is forgotten.
+    ///
+    /// Of a question after all orders that report names no order; a reason in it says that the venue cannot. Its
+    /// `venue_sequence` is how many orders the venue has reported, its `exec_id` how many of them differ. Rows in pairs follow,
+    /// how the OMS had it and how the venue has it: first orders, with a row of zeros on the side that has none, then
+    /// positions, whose rows name no order, with what was bought as `cumulative_quantity` and what was sold as
+    /// `leaves_quantity`.
+    pub const ANSWERED: u32 = 4;
 }
 
 /// What a user may do.

@@ -33,6 +33,12 @@
 //! * **Ids.** A request's `client_order_id` is unique for ever within its OMS. Another OMS may use the same ids: a venue
 //!   tells them apart by [`Resume::oms`], or by the login that each OMS has there. A line that maps an id to a text gives
 //!   the id back in the reports.
+//! * **Status of all orders** is optional. A venue that can answers a [`StatusRequest`](tickpath_market::StatusRequest) with
+//!   `original` zero and `fills` 1 for each order of this OMS that works or has ended today: its fills as they were
+//!   reported, then its `OrderStatus`, each with the `client_order_id` of the question. Behind the last order comes an
+//!   `OrderStatus` of order id zero with reason zero and the same `client_order_id`: the end of the answer. All of it comes
+//!   by the line that took the question. A venue that cannot answers at once with an `OrderStatus` of order id zero and a
+//!   reason, such as [`UNKNOWN_ORDER`]; one that answers no questions at all has `answers_status = false` in oms.toml.
 
 pub mod conformance;
 

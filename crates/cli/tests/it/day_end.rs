@@ -9,6 +9,7 @@ use std::process::{Child, Command, Stdio};
 
 use crate::desk::Desk;
 use crate::logs::{Running, until};
+use crate::program::Ran;
 
 /// System calls on files, as strace names them: the process is killed in front of one of these.
 const FILE_OPERATIONS: &str = "openat,rename,renameat,renameat2,unlink,unlinkat,mkdir,mkdirat,rmdir,ftruncate,fallocate,fsync,\
@@ -110,12 +111,16 @@ impl Days {
 
     /// Ends another day, and kills the OMS in front of this file operation of a thread. False if it has none of that number.
     fn kill_at(&mut self, operation: u64, thread: Thread) -> bool {
+        if thread == Thread::Snapshots {
+            // The one that is killed begins where this one ends, and does not read all days again.
+            let before = self.snapshot();
+            assert_eq!(self.end_day().code, Some(0));
+            until(|| self.snapshot() != before, || "a snapshot".to_owned());
+        }
         let mut oms = self.oms.take().expect("it runs");
         let snapshot = self.snapshot();
         let tracer = Tracer::attach(thread.of(oms.id()), operation);
-        let day = 20_250_101 + self.days / 28 * 100 + self.days % 28;
-        self.days += 1;
-        let ran = self.desk.tickpath(&format!("oms day-end --day {day} --config @/oms.toml"));
+        let ran = self.end_day();
         let is_killed = match thread {
             Thread::Core if ran.code == Some(0) => false,
             Thread::Core => {
@@ -139,6 +144,13 @@ impl Days {
         drop(oms);
         self.start(&format!("operation {operation} of the day's end"));
         is_killed
+    }
+
+    /// Asks for the end of the next day.
+    fn end_day(&mut self) -> Ran {
+        let day = 20_000_101 + self.days / 336 * 10_000 + self.days / 28 % 12 * 100 + self.days % 28;
+        self.days += 1;
+        self.desk.tickpath(&format!("oms day-end --day {day} --config @/oms.toml"))
     }
 
     /// Starts another OMS, and kills it in front of this file operation. False if it was ready before.

@@ -21,7 +21,7 @@ use crate::program::{Ran, tickpath};
 /// BTCUSDT in the first table of instruments, and what the first exchange.toml quotes for it.
 const SYMBOL: SymbolId = SymbolId(1);
 const BID: &str = "61800";
-const ASK: &str = "61800.1";
+pub const ASK: &str = "61800.1";
 
 /// Kills in one test, of whoever is next.
 const KILLS: u64 = 200;
@@ -116,7 +116,7 @@ impl Desk {
         self.tickpath(&format!("order {line} --config @/oms.toml"))
     }
 
-    fn config(&self, session: u16) -> Config {
+    pub fn config(&self, session: u16) -> Config {
         let password = fs::read_to_string(self.folder.path().join("trader.password")).expect("init has written it");
         let url = self.line("unix://@/oms.sock");
         Config { session: Some(session), ..Config::new(url, "trader", password.trim_end()) }
@@ -227,7 +227,7 @@ fn whoever_is_killed_nothing_is_lost_and_nothing_goes_twice() {
 }
 
 /// A client, and what it knows by its own list.
-struct Trader {
+pub struct Trader {
     config: Config,
     clock: HostClock,
     client: Client,
@@ -245,7 +245,7 @@ struct Trader {
 }
 
 impl Trader {
-    fn new(config: Config, session: u16) -> Self {
+    pub fn new(config: Config, session: u16) -> Self {
         let config = Config { since: Since::Start, ..config };
         let client = connect(&config);
         Self {
@@ -262,7 +262,7 @@ impl Trader {
     }
 
     /// Trades until it is told to stop and all is filled.
-    fn trade(mut self, stop: &AtomicBool, dies: &AtomicBool) -> Self {
+    pub fn trade(mut self, stop: &AtomicBool, dies: &AtomicBool) -> Self {
         let mut stopped = None;
         loop {
             if dies.swap(false, Ordering::AcqRel) {
@@ -289,6 +289,11 @@ impl Trader {
             }
             self.hear();
         }
+    }
+
+    /// Its fills: execution id, and the id of the order.
+    pub fn fills(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        self.fills.iter().map(|(&exec, &order)| (exec, order))
     }
 
     /// As if its process were killed: what it has not read is lost, and another begins with its list.

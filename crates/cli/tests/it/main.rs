@@ -1,5 +1,6 @@
 //! What the binary does, and the rules of the house.
 
+mod ask;
 mod bench_orders;
 mod blotter;
 mod broken;
@@ -11,6 +12,7 @@ mod conditional;
 mod copies;
 mod day_end;
 mod desk;
+mod desk_days;
 mod doubled;
 mod exchange;
 mod follow;

@@ -6,7 +6,7 @@ use tickpath_market::{
 };
 
 use crate::commands::{Command, Commands, seed};
-use crate::naive::{CANCEL_REJECTED, CANCELED, NEW, Naive, ORDER_STATUS, REJECTED, TRADE};
+use crate::naive::{CANCEL_REJECTED, CANCELED, FILLED, NEW, Naive, ORDER_STATUS, REJECTED, TRADE};
 use crate::sockets::{Site, Wire, told, until};
 
 /// The identities of two OMSes.
@@ -70,6 +70,46 @@ fn a_mass_cancel_means_the_orders_of_its_oms() {
     for id in [1, 2] {
         assert_eq!(told(&other.cancel(id)), [(CANCELED, id, 0, 100)], "it rested until now");
     }
+}
+
+#[test]
+fn a_question_after_all_orders_is_answered_with_those_of_its_oms() {
+    let site = Site::new("");
+    let _exchange = site.start();
+    let (mut one, mut other) = (Wire::up(&site, 1, ONE), Wire::up(&site, 2, OTHER));
+    one.order(Side::Buy, 7, 100);
+    one.order(Side::Buy, 8, 99);
+    other.order(Side::Buy, 7, 98);
+    // It fills order 7 of the first OMS.
+    other.order(Side::Sell, 9, 100);
+    one.cancel(8);
+    one.order(Side::Buy, 6, 97);
+    // The answer goes the way of the question, whatever line its orders came by.
+    let mut second = Wire::up(&site, 3, ONE);
+    let answer = second.ask(&all(5));
+    assert_eq!(
+        told(&answer),
+        [
+            (TRADE, 7, 0, 100),
+            (ORDER_STATUS, 7, 0, 100),
+            (ORDER_STATUS, 8, 0, 99),
+            (ORDER_STATUS, 6, 0, 97),
+            (ORDER_STATUS, 0, 0, 0)
+        ]
+    );
+    let stands = |report: &ExecutionReport| (report.status, report.cumulative_quantity.0, report.leaves_quantity.0);
+    let stands: Vec<(u8, i64, i64)> = answer.iter().map(stands).collect();
+    assert_eq!(stands, [(FILLED, 5, 0), (FILLED, 5, 0), (CANCELED, 0, 0), (NEW, 0, 5), (NEW, 0, 0)]);
+    assert!(answer.iter().all(|report| report.client_order_id == ClientOrderId(5)), "{answer:?}");
+    assert!(answer[..4].iter().all(|report| !report.ends_answer()) && answer[4].ends_answer());
+    assert_eq!(
+        told(&other.ask(&all(6))),
+        [(ORDER_STATUS, 7, 0, 98), (TRADE, 9, 0, 100), (ORDER_STATUS, 9, 0, 100), (ORDER_STATUS, 0, 0, 0)]
+    );
+    // An OMS without orders is told so; and the question changes nothing.
+    let mut third = Wire::up(&site, 4, 0x3333);
+    assert_eq!(told(&third.ask(&all(7))), [(ORDER_STATUS, 0, 0, 0)]);
+    assert_eq!(told(&second.cancel(6)), [(CANCELED, 6, 0, 97)]);
 }
 
 #[test]
@@ -191,6 +231,10 @@ fn outward(report: ExecutionReport) -> (usize, ExecutionReport) {
     let (order_id, client_order_id) = (OrderId(report.order_id.0 / 2), ClientOrderId(report.client_order_id.0 / 2));
     let account = AccountId(report.account.0 / 2);
     ((report.account.0 % 2) as usize, ExecutionReport { order_id, client_order_id, account, ..report })
+}
+
+fn all(id: u64) -> Request {
+    Request::Status(StatusRequest { client_order_id: ClientOrderId(id), fills: 1, ..StatusRequest::default() })
 }
 
 fn status(id: u64) -> Request {

@@ -1,7 +1,7 @@
 //! Messages and reports as lines.
 
 use serde_json::{Value as Json, json};
-use tickpath_fields::{Answer, Content, Entry, SentReport, Value, gap_json, read};
+use tickpath_fields::{Answer, Compared, Content, Entry, SentReport, Value, gap_json, read};
 use tickpath_market::{
     ClientOrderId, ExecType, ExecutionReport, Kind, OrdStatus, OrderDenied, OrderId, Quantity, Side, SymbolId, Trade,
 };
@@ -90,4 +90,53 @@ fn a_denial_says_why_with_its_limit_in_the_unit_of_its_check() {
 
 fn sent(answer: Answer) -> SentReport {
     SentReport { number: 17, journal: None, session: 2, session_number: None, stamp: 5, utc_ns: None, answer }
+}
+
+#[test]
+fn a_difference_says_how_either_side_has_an_order_and_how_to_enter_one_that_is_not_known() {
+    let name = |symbol: SymbolId| format!("S{}", symbol.0);
+    let order = ExecutionReport {
+        order_id: OrderId::new(7, 12),
+        cumulative_quantity: Quantity::from_whole(1),
+        leaves_quantity: Quantity::from_whole(2),
+        symbol: SymbolId(3),
+        account: tickpath_market::AccountId(4),
+        status: OrdStatus::PartiallyFilled.code(),
+        side: Side::Sell.code(),
+        ..ExecutionReport::default()
+    };
+    let (nothing, nowhere) = (ExecutionReport::default(), (0, ExecutionReport::default()));
+    let over = ExecutionReport { leaves_quantity: Quantity::ZERO, status: OrdStatus::Filled.code(), ..order };
+    let [flat, held] = [0, 5].map(|bought| ExecutionReport {
+        cumulative_quantity: Quantity::from_whole(bought),
+        symbol: SymbolId(3),
+        ..nothing
+    });
+    for (ours, venues, expected) in [
+        (
+            (2, order),
+            over,
+            "order 7.12 of session 2: here partially_filled, 1 filled, 2 open; at the venue filled, 1 filled, 0 open",
+        ),
+        (
+            (2, order),
+            nothing,
+            "order 7.12 of session 2: here partially_filled, 1 filled, 2 open; the venue has not reported it",
+        ),
+        (
+            nowhere,
+            order,
+            "order 7.12 is not known here: at the venue partially_filled, 1 filled, 2 open; tickpath oms enter order S3 sell 3 \
+             --sent-as 7.12 --venue-order-id 0 --account 4 --session N --reason TEXT",
+        ),
+        (
+            nowhere,
+            over,
+            "order 7.12 of account 4 is not known here, and is over: at the venue filled, 1 filled, 0 open",
+        ),
+        ((0, flat), held, "position of account 0 in S3: 0 bought and 0 sold here, 5 bought and 0 sold at the venue"),
+    ] {
+        assert_eq!(Compared::of(ours, venues).line(name).as_deref(), Some(expected));
+    }
+    assert_eq!(Compared::of((0, held), held).line(name), None, "a position that both sides have");
 }

@@ -1,6 +1,7 @@
 //! The OMS between its clients and a venue, through its public interface: the path of an order, restarts at every
 //! point, layouts on threads, and hostile neighbours.
 
+mod asked;
 mod calendar;
 mod conditional;
 mod copy;

@@ -3,7 +3,7 @@
 use tickpath_exchange::{Chance, Faults};
 use tickpath_market::TimeInForce;
 use tickpath_oms::{CommandError, VenueWatch};
-use tickpath_orders::{DayEnd, OrderView, RecordKind, WordError};
+use tickpath_orders::{DayEnd, OrderView, Reconcile, RecordKind, WordError};
 
 use super::*;
 
@@ -95,6 +95,17 @@ impl Desk {
         record
     }
 
+    /// Has an admin ask the venue for all orders, and lets the answer arrive.
+    fn reconcile(&mut self) -> u64 {
+        let reconcile =
+            Reconcile { venue: VENUE, reason: *b"anna: the desk has rung us up...", ..Reconcile::default() };
+        let now = self.scene.clock.ticks();
+        let word = self.oms.sequencer().word(now, RecordKind::Reconcile.code(), reconcile.as_bytes());
+        let record = word.expect("the OMS goes on").expect("the venue can be asked").record;
+        self.settle();
+        record
+    }
+
     /// The OMS is what its journal says, in every restart.
     fn check_replay(&mut self) {
         assert_eq!(self.scene.replay().0.digest(), self.oms.sequencer().core().digest());
@@ -126,6 +137,55 @@ fn a_lost_fill_is_found_by_the_next_question() {
     assert_eq!(fills.count(), 2, "each fill is told once: {told:?}");
     let refused = |notice: &Notice| matches!(notice, Notice::RefusedOpen { reason: 8, .. });
     assert!(desk.oms.sequencer().notices().any(refused));
+    desk.check_replay();
+}
+
+#[test]
+fn a_comparison_with_the_venue_finds_lost_fills_and_lost_requests_and_books_the_fills_once() {
+    let mut desk = Desk::new(VenueWatch { answer_within_ns: 0, ..watch() });
+    desk.send(limit(Side::Buy, 1, 100, 3));
+    desk.send(limit(Side::Buy, 2, 90, 1));
+    desk.faults(DEAF);
+    desk.send(limit(Side::Sell, 3, 100, 3));
+    desk.faults(MUTE);
+    desk.send(limit(Side::Buy, 4, 80, 1));
+    desk.faults(NONE);
+    let record = desk.reconcile();
+    let answer = desk.oms.sequencer().answer(record).expect("the venue has answered").clone();
+    let whole = Quantity::from_whole;
+    let found: Vec<(u64, OrdStatus, Option<Quantity>)> = answer
+        .differences
+        .iter()
+        .map(|difference| {
+            let ours = difference.ours.expect("the OMS knows all of them");
+            let venues = difference.venues.map(|report| report.cumulative_quantity);
+            (ours.client_order_id.0, ours.status, venues)
+        })
+        .collect();
+    let expected = [
+        (1, OrdStatus::New, Some(whole(3))),
+        (3, OrdStatus::PendingNew, Some(whole(3))),
+        // The venue has never received it.
+        (4, OrdStatus::PendingNew, None),
+    ];
+    assert_eq!(found, expected);
+    assert_eq!((answer.orders, answer.differing), (3, 3));
+    assert_eq!(desk.status(1), (OrdStatus::Filled, whole(3)));
+    assert_eq!(desk.status(2), (OrdStatus::New, Quantity::ZERO));
+    assert_eq!(desk.status(3), (OrdStatus::Filled, whole(3)));
+    assert_eq!(desk.status(4).0, OrdStatus::PendingNew, "only the answers of the venue are applied");
+    let [position] = &answer.positions[..] else { panic!("{:?}", answer.positions) };
+    assert_eq!((position.ours, position.venues), ([whole(3); 2], [whole(3); 2]));
+    assert_eq!(desk.position(), 0, "bought and sold");
+    let told = desk.client.hear();
+    let fills = told.iter().filter(|heard| matches!(heard, Heard::Report(report) if report.last_quantity.0 > 0));
+    assert_eq!(fills.count(), 2, "each fill is told once: {told:?}");
+    // A second comparison finds the order that the venue lacks, and nothing else.
+    let record = desk.reconcile();
+    let again = desk.oms.sequencer().answer(record).expect("the venue has answered").clone();
+    assert_eq!((again.orders, again.differing, again.differences.len()), (3, 1, 1));
+    let counts = desk.oms.sequencer().counts();
+    assert_eq!((counts.strangers, counts.malformed, counts.contradictions), (0, 0, 0));
     desk.check_replay();
 }
 

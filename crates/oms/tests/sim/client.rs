@@ -8,7 +8,7 @@ use tickpath_market::{
     Trigger, TriggerDirection, TriggerJoin, TriggerPriceType,
 };
 use tickpath_oms::{LaneKind, LanesConfig, SessionLanes};
-use tickpath_orders::RecordKind;
+use tickpath_orders::{OrderView, RecordKind};
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 use crate::around::Around;
@@ -134,6 +134,19 @@ impl Client {
             account,
             ..CancelOrder::default()
         }))
+    }
+
+    /// The cancel of one of its orders, as the OMS shows that order.
+    pub fn cancel_of(&mut self, view: &OrderView) -> Request {
+        let (client_order_id, cause) = self.next_id();
+        Request::Cancel(CancelOrder {
+            client_order_id,
+            original: view.client_order_id,
+            cause,
+            symbol: view.symbol,
+            account: view.account,
+            ..CancelOrder::default()
+        })
     }
 
     /// The cancel of somebody else's order, which it may have the right to.

@@ -71,9 +71,9 @@ impl Disk {
     pub fn look(&mut self) {
         let Ok(file) = fs::File::open(&self.data) else { return };
         let found = file.metadata().expect("an open file").ino();
-        if std::mem::replace(&mut self.file, found) != found {
-            let (data, synced) = (std::mem::take(&mut self.data), self.synced.take().map(|_| Vec::new()));
-            *self = Self { synced, file: found, ..Self::new(data, self.segment_bytes) };
+        if self.file != found {
+            self.begin_anew();
+            self.file = found;
         }
         let mut page = vec![0; PAGE];
         if std::os::unix::fs::FileExt::read_exact_at(&file, &mut page, 0).is_err() {
@@ -94,6 +94,12 @@ impl Disk {
                 synced.push(fs::read(&self.data).expect("the journal can be read"));
             }
         }
+    }
+
+    /// Another file lies there now, whatever its inode number, or none.
+    pub fn begin_anew(&mut self) {
+        let (data, synced) = (std::mem::take(&mut self.data), self.synced.take().map(|_| Vec::new()));
+        *self = Self { synced, ..Self::new(data, self.segment_bytes) };
     }
 
     /// Leaves of the file what a loss of power leaves. Nobody may have it open.

@@ -11,6 +11,7 @@ pub enum End {
     InTurn,
     InStart,
     InStop,
+    InDayEnd,
     PowerAllKept,
     PowerSyncedKept,
     PowerInPieces,
@@ -61,6 +62,9 @@ impl End {
             Self::InTurn => "the OMS, at any look at the clock in a turn: between journal, core, venue and client",
             Self::InStart => "the OMS, at any look at the clock while it starts: a second crash during recovery",
             Self::InStop => "the OMS, while it stops",
+            Self::InDayEnd => {
+                "the OMS, while a day ends: at any look at the clock, and between any two file operations of the roll"
+            }
             Self::PowerAllKept => "the host; the disk kept what was not synced, too",
             Self::PowerSyncedKept => "the host; the disk kept what was synced",
             Self::PowerInPieces => "the host; of the rest the disk kept any sectors",

@@ -164,13 +164,23 @@ impl World {
             self.oracle.note_right(rules.session, !rules.accounts.is_empty(), epoch);
         }
         let before = self.oracle.at_stake();
-        if std::mem::take(&mut self.is_after_power) {
+        let (is_after_power, days_before) = (std::mem::take(&mut self.is_after_power), self.days_before.take());
+        let mut has_day_ended = false;
+        if is_after_power || days_before.is_some() {
             let journaled = self.host.journaled()?;
             let Some(oms) = self.host.sequencer() else { return Ok(()) };
-            self.oracle.note_lost(oms.core(), &journaled, &mut self.tally)?;
+            if is_after_power {
+                self.oracle.note_lost(oms.core(), &journaled.orders, &mut self.tally)?;
+            }
+            has_day_ended = days_before.is_some_and(|days| journaled.days > days);
         }
         if let Some(end) = self.end.take() {
             self.tally.ends.survived(end, before, self.oracle.at_stake());
+        }
+        // Orders that ended with the day are gone by its end, and not by the kill.
+        if let (true, Some(oms)) = (has_day_ended, self.host.sequencer()) {
+            self.tally.count("days ended over a start");
+            self.oracle.note_forgotten(oms.core())?;
         }
         // A start syncs what it found.
         self.oracle.is_disk_bad(false);

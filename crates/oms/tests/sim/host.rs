@@ -8,12 +8,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tempfile::TempDir;
 use tickpath_clock::{Priority, Wait};
-use tickpath_log::{Config as LogConfig, Place};
+use tickpath_log::{Config as LogConfig, Place, Reader, Registration, Start};
 use tickpath_market::VenueId;
 use tickpath_oms::front::Opening;
 use tickpath_oms::layout::Inline;
-use tickpath_oms::{Agent, CommitByHand, Config, LanesConfig, Layout, Notice, OmsError, Sequencer, journal, snapshot};
-use tickpath_orders::{Config as CoreConfig, Core, Output};
+use tickpath_oms::{
+    Agent, CommitByHand, Config, Desk, LanesConfig, Layout, Notice, OmsError, Sequencer, journal, snapshot,
+};
+use tickpath_orders::{Config as CoreConfig, Core, Input, Output};
 
 use crate::clock::{Killed, SimClock};
 use crate::desk::{LANED, VENUES, desk};
@@ -21,7 +23,9 @@ use crate::disk::{Disk, Fate};
 use crate::lines::Terms;
 use crate::plan::Dice;
 use crate::remote::{SimFront, Wires};
+use crate::roll;
 use crate::rule::{Broken, broken};
+use crate::silence;
 
 const SECOND: u64 = 1_000_000_000;
 const SEGMENT_BYTES: usize = 16 << 10;
@@ -49,7 +53,17 @@ pub struct Host {
     pub terms: Option<Terms>,
     /// How often there might have been a snapshot.
     looks: u64,
+    /// Each start draws its randomness from it, as a start of a real OMS draws its own.
+    starts: Dice,
     folder: TempDir,
+}
+
+/// What a replay of the journal finds.
+pub struct Journaled {
+    /// The orders that it speaks of.
+    pub orders: BTreeSet<u64>,
+    /// How many days have ended in it.
+    pub days: u64,
 }
 
 struct Process {
@@ -78,6 +92,7 @@ impl Host {
             next_request: Vec::new(),
             terms,
             looks: 0,
+            starts: Dice::new(seed ^ 0x7374_6172_7473),
             folder,
         }
     }
@@ -85,6 +100,7 @@ impl Host {
     /// Starts the OMS; false if it was killed at this reading of its clock.
     pub fn start(&mut self, kill_at: u64) -> Result<bool, OmsError> {
         self.snapshot();
+        self.config.seed = Some(self.starts.draw());
         let (clock, config, wires) = (self.clock.of_mortal(), &self.config, self.wires.clone());
         let opened = until_killed(&self.clock, kill_at, || {
             let mut next_request = Vec::new();
@@ -194,17 +210,52 @@ impl Host {
         fate
     }
 
-    /// The orders that the journal speaks of.
-    pub fn journaled(&self) -> Result<BTreeSet<u64>, Broken> {
+    /// The number of the first record of the journal's own log.
+    pub fn first_record(&self) -> u64 {
+        let log = Reader::open(&self.config.journal.place, Start::Oldest, Registration::Unregistered);
+        log.expect("the OMS has opened its journal").first_sequence()
+    }
+
+    /// Kills the OMS, which has just rolled the log that began with this record, and undoes some steps of the roll, as if the
+    /// kill had come between two of its file operations. Returns how many steps.
+    pub fn undo_roll(&mut self, first: u64, dice: &mut Dice) -> usize {
+        self.process = None;
+        let undone = roll::undo(self.config.journal.place.dir(), first, dice);
+        self.disk.begin_anew();
+        self.disk.look();
+        undone
+    }
+
+    /// The disk has no room for the end of a day: one of the files that reserve it cannot be made.
+    pub fn fill_disk(&self, is_first: bool) {
+        let [reports, roll] = self.ballast();
+        fs::create_dir(if is_first { reports } else { roll }).expect("a folder can be made");
+    }
+
+    /// The disk has room again. Returns how many files of the reservation are left.
+    pub fn free_disk(&self) -> usize {
+        let ballast = self.ballast();
+        ballast.iter().filter(|path| path.is_dir()).for_each(|path| fs::remove_dir(path).expect("it is empty"));
+        ballast.iter().filter(|path| path.exists()).count()
+    }
+
+    /// The files that reserve the disk space of a day's end.
+    fn ballast(&self) -> [PathBuf; 2] {
+        ["ballast.reports", "ballast.roll"].map(|name| self.config.journal.place.dir().join(name))
+    }
+
+    /// What the journal holds.
+    pub fn journaled(&self) -> Result<Journaled, Broken> {
         let mut core = Core::new(CoreConfig::default());
-        let mut orders = BTreeSet::new();
-        let replayed = journal::replay(&self.config.journal.place, &mut core, |_, outputs| {
+        let (mut orders, mut days) = (BTreeSet::new(), 0);
+        let replayed = journal::replay(&self.config.journal.place, &mut core, |input, outputs| {
+            days += u64::from(matches!(input, Input::DayEnd(_)));
             orders.extend(outputs.iter().filter_map(|output| match output {
                 Output::Report { report, .. } => Some(report.order_id.0),
                 Output::Venue { .. } | Output::Denied { .. } => None,
             }));
         });
-        replayed.map(|_| orders).or_else(|e| broken("replays agree", e.to_string()))
+        replayed.map(|_| Journaled { orders, days }).or_else(|e| broken("replays agree", e.to_string()))
     }
 
     pub fn let_disk_lie(&mut self) {
@@ -272,7 +323,7 @@ fn config(name: &str, folder: &Path, seed: u64, terms: Option<&Terms>) -> Config
     Config {
         lanes: LanesConfig { request_bytes: LANE_BYTES, report_bytes: LANE_BYTES, ..lanes },
         journal: LogConfig { segment_bytes: SEGMENT_BYTES, ..journal },
-        desk: desk(lined),
+        desk: Desk { watch: silence::watch(seed), ..desk(lined) },
         expected_orders: 64,
         layout: Layout::Inline,
         wait: Wait::Yield,

@@ -88,6 +88,42 @@ impl Oracle {
         }
     }
 
+    /// At rest, while no venue is silent: the orders whose reports a venue has lost and that the OMS believes to stand
+    /// otherwise than they do, by their names at the venue.
+    pub fn misheard(&self, core: &Core) -> Vec<(u64, OrderView)> {
+        let names = self.unheard.names().filter(|name| !self.tries.is_over(*name));
+        let misheard = names.filter_map(|name| {
+            let (truth, view) = (self.truths.get(&name)?, core.order(OrderId(self.tries.order(name)))?);
+            let is_believed = view.leaves.0 > 0 && !matches!(view.status, OrdStatus::Unknown | OrdStatus::Armed);
+            let differs = (view.cumulative.0, view.leaves.0) != (truth.cumulative, truth.leaves);
+            (is_believed && differs).then_some((name, view))
+        });
+        misheard.collect()
+    }
+
+    /// At rest, while no venue is silent: an order whose request or report was lost stands as at its venue, and no operator
+    /// was needed for that.
+    pub fn check_unheard(&self, core: &Core) -> Checked {
+        for name in self.unheard.names() {
+            let order = self.tries.order(name);
+            let was_tried_again = order != name || self.tries.is_over(name);
+            let is_gone =
+                self.lost.contains(&order) || self.forgotten.contains(&order) || self.given_up.contains(&name);
+            let was_amended = self.truths.get(&name).is_some_and(|truth| truth.was_amended);
+            if was_tried_again || is_gone || was_amended || self.unheard.may_stay_in_doubt(name) {
+                continue;
+            }
+            match core.order(OrderId(order)) {
+                Some(view) if view.status == OrdStatus::Unknown => {
+                    let truth = self.truths.get(&name);
+                    return broken("a venue that answers ends the doubt", format!("{view:?}, and really {truth:?}"));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
     /// At rest: of each order the OMS knows what its venue knows, or knows that it does not.
     pub fn check_at_rest(&mut self, core: &Core, tally: &mut Tally) -> Checked {
         let accounted: Vec<u64> = self.truths.keys().copied().collect();
@@ -123,6 +159,9 @@ fn check_order(view: &OrderView, truth: &mut Truth, tally: &mut Tally) -> Checke
     if view.status == OrdStatus::Unknown {
         tally.count("unknown orders at rest");
         return Ok(());
+    }
+    if view.status == OrdStatus::Expired && truth.status != OrdStatus::Expired {
+        return broken("expiry is booked when its venue has confirmed it", format!("{view:?}, and really {truth:?}"));
     }
     let is_live = view.leaves.0 > 0;
     if view.cumulative.0 != truth.cumulative {

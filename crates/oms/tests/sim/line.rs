@@ -26,6 +26,7 @@ use crate::oracle::tag;
 use crate::plan::Dice;
 use crate::plants::Plant;
 use crate::rule::{Broken, Checked};
+use crate::silence::Silence;
 
 /// Of so many ids one is refused for now.
 const REFUSED: u64 = 4;
@@ -41,6 +42,8 @@ pub struct Line {
     from_venue: VecDeque<ExecutionReport>,
     /// Messages that were lost, and that the OMS was not told of yet.
     pub untold: u64,
+    /// What the venue loses in silence, while it does.
+    pub silence: Option<Silence>,
     fills: u64,
 }
 
@@ -48,7 +51,7 @@ impl Line {
     pub fn new(id: VenueId, symbols: u32, by: Option<Lines>) -> Self {
         let venue = Venue::new(Config { venue: id, symbols, expected_orders: 64 });
         let (to_venue, from_venue) = (VecDeque::new(), VecDeque::new());
-        Self { id, venue, lanes: None, by, to_venue, from_venue, untold: 0, fills: 0 }
+        Self { id, venue, lanes: None, by, to_venue, from_venue, untold: 0, silence: None, fills: 0 }
     }
 
     /// The gateway opens its lanes; its cursor moves by hand.
@@ -90,8 +93,13 @@ impl Line {
         Ok(most)
     }
 
-    /// The venue takes a request; of one that came by a line, by which.
+    /// The venue takes a request, or loses it in silence; of one that came by a line, by which.
     pub fn take_one(&mut self, request: &Request, way: usize, around: &mut Around<'_>) -> Checked {
+        if self.silence.as_mut().is_some_and(Silence::loses_request) {
+            around.tally.count("requests lost in silence");
+            around.oracle.request_lost(request);
+            return Ok(());
+        }
         self.receive(request, way, around)?;
         match (around.plant, request) {
             (Some(Plant::SentTwice), Request::New(_)) => self.receive(request, way, around),
@@ -126,6 +134,11 @@ impl Line {
         for report in made {
             around.oracle.made(&report, around.tally);
             self.fills = self.fills.max(report.exec_id.0);
+            if self.silence.as_mut().is_some_and(|silence| silence.loses_report(&report)) {
+                around.tally.count("reports lost in silence");
+                around.oracle.unheard.note(report.order_id.0);
+                continue;
+            }
             match &mut self.by {
                 Some(lines) => lines.say(report, way, around),
                 None => self.from_venue.push_back(report),
@@ -248,6 +261,7 @@ impl Line {
         let mut made = Vec::new();
         self.venue.end_of_day(around.clock.ticks(), &mut made);
         self.say(made, 0, around);
+        around.oracle.venue_forgets(self.id);
     }
 
     /// Whether nobody is there.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tickpath_market::{
     AccountId, ExecType, ExecutionReport, Kind, NewOrder, OrdStatus, OrderDenied, OrderId, Price, Request, Side,
-    Symbol, SymbolId,
+    Symbol, SymbolId, VenueId,
 };
 use tickpath_orders::{Core, Instrument};
 use zerocopy::FromBytes;
@@ -16,6 +16,7 @@ use crate::limits::Limits;
 use crate::rule::{Checked, broken};
 use crate::tally::Tally;
 use crate::tries::Tries;
+use crate::unheard::Unheard;
 
 /// An order as its venue has it.
 #[derive(Debug, Clone, Copy)]
@@ -92,6 +93,8 @@ pub struct Oracle {
     asked: BTreeSet<(u16, u64)>,
     /// What the OMS that is up has seen of the market: by symbol and price type.
     pub prices: BTreeMap<(u32, u8), Price>,
+    /// Orders of which a silent venue has lost a request or a report.
+    pub unheard: Unheard,
 }
 
 /// What a client writes on a request, by which it is known again at the venue.
@@ -130,6 +133,9 @@ impl Oracle {
         if tag != 0 && !self.executed.insert(tag) && !self.was_refused(tag) {
             return broken("nothing is sent twice", format!("{request:?} arrives again, with another id"));
         }
+        if let Request::Cancel(cancel) = request {
+            self.unheard.cancel(cancel.original.0);
+        }
         match request {
             Request::New(_) if self.named.contains(&id) => {
                 broken("nothing comes before its order", format!("{id:x} was named before"))
@@ -140,6 +146,27 @@ impl Oracle {
             _ => {
                 self.named.extend((!self.truths.contains_key(&original)).then_some(original));
                 Ok(())
+            }
+        }
+    }
+
+    /// A silent venue has lost a request.
+    pub fn request_lost(&mut self, request: &Request) {
+        match request {
+            Request::New(new) => self.unheard.note(new.client_order_id.0),
+            Request::Cancel(cancel) => self.unheard.note(cancel.original.0),
+            Request::Replace(replace) => self.unheard.note(replace.original.0),
+            Request::Status(status) => self.unheard.note(status.original.0),
+            Request::MassCancel(_) | Request::Conditional(_) | Request::ReplaceConditional(_) => {}
+        }
+    }
+
+    /// A venue's day has ended: it forgets orders that have ended, and the fills of those that have not.
+    pub fn venue_forgets(&mut self, venue: VenueId) {
+        for (&name, truth) in &self.truths {
+            let has_past = truth.leaves == 0 || truth.cumulative > 0;
+            if has_past && VENUES[truth.symbol.0 as usize] == venue {
+                self.unheard.forget(name);
             }
         }
     }
@@ -218,6 +245,10 @@ impl Oracle {
         if matches!(exec_type, ExecType::TradeCancel | ExecType::TradeCorrect) {
             truth.was_amended = true;
             self.is_amending = true;
+            // An OMS whose day ended first has forgotten the order, and keeps the position that it had.
+            if self.forgotten.contains(&self.tries.order(report.order_id.0)) {
+                self.blurred.insert((truth.account, truth.name));
+            }
         }
     }
 
@@ -233,6 +264,7 @@ impl Oracle {
     /// The host has lost its power.
     pub fn power_lost(&mut self) {
         self.is_uncertain = true;
+        self.unheard.lose_power();
         for (id, truth) in self.truths.iter_mut().filter(|(_, truth)| truth.was_amended) {
             truth.amendment_lost = true;
             if self.forgotten.contains(&self.tries.order(*id)) {
@@ -368,6 +400,7 @@ impl Oracle {
     /// How an order really stands that an operator asks its venue for on the telephone; none if it never arrived. A try that
     /// the OMS does not know is foreign from here on.
     pub fn told_by_venue(&mut self, order: u64) -> Option<Truth> {
+        self.unheard.resolve(order);
         self.given_up.extend(self.tries.names(order).filter(|name| self.lost.contains(name)));
         let known = self.tries.names(order).find(|name| !self.lost.contains(name))?;
         self.truths.get(&known).copied()

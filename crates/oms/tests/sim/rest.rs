@@ -25,6 +25,7 @@ impl World {
     /// stays unknown, and all is held against each other once more.
     pub fn settle(&mut self) -> Checked {
         self.calm()?;
+        self.outlast_silence()?;
         self.check()?;
         let unknown = self.unknown();
         for order in &unknown {
@@ -42,12 +43,13 @@ impl World {
         self.calm()?;
         self.check()?;
         self.check_replays()?;
+        self.oracle.unheard.rest();
         self.tally.count("settled and checked");
         Ok(())
     }
 
     /// What will come has come; then lines that are away are so for too long, and that is looked after, too.
-    fn calm(&mut self) -> Checked {
+    pub fn calm(&mut self) -> Checked {
         for _ in 0..MOST_ROUNDS {
             self.come_to_rest()?;
             if !self.host.sequencer().is_some_and(|oms| oms.waits_for_lines()) {

@@ -45,6 +45,19 @@ const MUST: &[&str] = &[
     "renumbered symbols refused",
     "operator's resolutions",
     "days ended",
+    "days ended by an admin",
+    "days ended before those of the venues",
+    "days ended over a start",
+    "days refused for lack of room",
+    "kills in a day's end",
+    "rolls of the history cut short",
+    "rolls of the journal cut short",
+    "power lost in a day's end",
+    "venues silent",
+    "silences outlasted",
+    "requests lost in silence",
+    "reports lost in silence",
+    "orders of which a silent venue had more to report",
     "reports swapped",
     "reports doubled",
     "connections lost",
@@ -95,6 +108,8 @@ const MUST: &[&str] = &[
     "told: a line is up",
     "told: a line is given up",
     "told: the disk has failed",
+    "told: a venue is silent",
+    "told: a venue does not work an open order",
 ];
 
 impl Tally {

@@ -3,7 +3,7 @@
 use tickpath_clock::Clock;
 use tickpath_market::{NewOrder, OrderId, Price, Request, Side, SymbolId, Trade, TriggerPriceType};
 use tickpath_oms::{LaneKind, Notice, OmsError};
-use tickpath_orders::{DayEnd, Inquire, KILL_ACCOUNT, KILL_ALL, KILL_SYMBOL, Kill, RecordKind};
+use tickpath_orders::{Inquire, KILL_ACCOUNT, KILL_ALL, KILL_SYMBOL, Kill, RecordKind};
 
 use crate::around::Around;
 use crate::client::{Client, Operator};
@@ -37,6 +37,8 @@ pub struct World {
     pub is_after_power: bool,
     /// What the OMS was ended by, if it was, and has not come back from.
     pub end: Option<End>,
+    /// Ends of days in the journal before the one in which the OMS died, if it did and has not come back.
+    pub days_before: Option<u64>,
 }
 
 /// What came of a plan.
@@ -90,6 +92,7 @@ impl World {
             story: is_told.then(Vec::new),
             is_after_power: false,
             end: None,
+            days_before: None,
         }
     }
 
@@ -131,6 +134,7 @@ impl World {
             }
             Act::Tick => self.tick(dice.below(VENUES.len() as u64) as u32, 97 + dice.below(7) as i64, 0)?,
             Act::Advance => {
+                self.fall_silent(dice);
                 self.host.clock.advance(dice.below([1_000, SECOND / 10, 3 * SECOND][dice.clone().place(3)]))
             }
             Act::Return => self.come_back(dice)?,
@@ -144,7 +148,7 @@ impl World {
                 }
             }
             Act::Settle => self.settle()?,
-            Act::DayEnd => self.end_day()?,
+            Act::DayEnd => self.end_day(dice)?,
             Act::KillOms => self.kill_oms(dice),
             Act::KillInTurn => self.kill_in_turn(dice)?,
             Act::KillInStart => {
@@ -203,7 +207,7 @@ impl World {
         }
     }
 
-    fn send(&mut self, client: usize, request: &Request) -> bool {
+    pub fn send(&mut self, client: usize, request: &Request) -> bool {
         let is_sent = self.clients[client].send(request, around!(self));
         self.tell(|| format!("      session {client}, sent {is_sent}: {}", brief(request)));
         is_sent
@@ -468,23 +472,6 @@ impl World {
         if self.operator.say(&self.host.clock, RecordKind::Inquire, &Inquire { order, ..Inquire::default() }) {
             self.tally.count("operator's questions");
         }
-    }
-
-    /// Venues first, and the OMS when all that they said is there.
-    fn end_day(&mut self) -> Checked {
-        self.settle()?;
-        for line in &mut self.lines {
-            line.end_day(around!(self));
-        }
-        self.settle()?;
-        if self.operator.say(&self.host.clock, RecordKind::DayEnd, &DayEnd { day: 20_260_202, ..DayEnd::default() }) {
-            self.tally.count("days ended");
-        }
-        self.turns(8, 0)?;
-        if let Some(oms) = self.host.sequencer() {
-            self.oracle.note_forgotten(oms.core())?;
-        }
-        self.settle()
     }
 
     /// What must hold at any time.

@@ -8,8 +8,8 @@ use tickpath_market::{
 use tickpath_orders::{
     ALL_ACCOUNTS, AccountLimits, At, Boot, CancelScope, Config, Core, DayEnd, Doubt, Ended, Envelope, Fired,
     FirmLimits, GIVE_UP, Grant, Hours, Input, Inquire, Instrument, Kill, Line, Login, MAY_CANCEL, MAY_MASS_CANCEL,
-    MAY_NEW, MAY_REPLACE, MAY_STATUS, OrderView, Output, Outputs, RecordKind, RejectRule, Release, ReportRecord,
-    Resolve, Returned, SessionRules, SymbolLimits, Timer, VenueRules,
+    MAY_NEW, MAY_REPLACE, MAY_STATUS, OrderView, Output, Outputs, Reconcile, RecordKind, RejectRule, Release,
+    ReportRecord, Resolve, Returned, SessionRules, SymbolLimits, Timer, VenueRules,
 };
 
 use crate::dice::Dice;
@@ -195,7 +195,12 @@ impl World {
         let venue = VenueId(self.dice.pick(VENUES));
         match self.dice.below(140) {
             0..=3 => Input::Boot(self.boot()),
-            80..=139 => Input::Release(self.release()),
+            80..=136 => Input::Release(self.release()),
+            137..=139 => Input::Reconcile(Reconcile {
+                venue,
+                reason: [u8::from(!self.dice.once_in(5)) * b'x'; 32],
+                ..Default::default()
+            }),
             4..=13 => Input::Line(Line { venue, up: u8::from(!self.dice.once_in(3)), reserved: [0; 5] }),
             14..=17 => {
                 Input::Login(Login { session: self.dice.session(), up: self.dice.below(2) as u8, reserved: [0; 5] })

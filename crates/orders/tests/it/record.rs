@@ -3,7 +3,7 @@
 use tickpath_orders::{
     AccountLimits, Boot, CancelRecord, CancelScope, ConditionalRecord, DayEnd, Digest, Doubt, Ended, EnterFill,
     EnterOrder, EnterPosition, Envelope, Fired, FirmLimits, Grant, Input, Inquire, Instrument, Kill, Lane, Line, Login,
-    MassCancelRecord, Name, NewRecord, RECORD_BYTES, RecordError, RecordKind, RejectRule, Release,
+    MassCancelRecord, Name, NewRecord, RECORD_BYTES, Reconcile, RecordError, RecordKind, RejectRule, Release,
     ReplaceConditionalRecord, ReplaceRecord, ReportRecord, Resolve, Returned, Rolled, SessionRules, Start,
     StatusRecord, Stop, SymbolLimits, Timer, VenueRules,
 };
@@ -51,6 +51,7 @@ const SIZES: &[(RecordKind, usize, usize)] = &[
     (RecordKind::EnterFill, size_of::<EnterFill>(), 80),
     (RecordKind::Reject, size_of::<RejectRule>(), 8),
     (RecordKind::Name, size_of::<Name>(), 72),
+    (RecordKind::Reconcile, size_of::<Reconcile>(), 40),
     (RecordKind::EnterPosition, size_of::<EnterPosition>(), 64),
 ];
 
@@ -74,7 +75,7 @@ fn sizes_are_those_of_the_journal() {
 
 #[test]
 fn codes_are_those_of_the_journal() {
-    let codes: Vec<u8> = (64..=102).collect();
+    let codes: Vec<u8> = (64..=103).collect();
     assert_eq!(RecordKind::ALL.iter().map(|kind| kind.code()).collect::<Vec<_>>(), codes);
     for (&code, kind) in codes.iter().zip(RecordKind::ALL) {
         assert_eq!(RecordKind::from_code(code), Some(*kind));

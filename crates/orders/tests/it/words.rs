@@ -2,15 +2,15 @@
 
 use tickpath_market::{
     AccountId, ClientOrderId, ExecId, ExecType, ExecutionReport, OrdStatus, OrderId, Price, Quantity, Request, Side,
-    VenueOrderId,
+    StatusRequest, VenueId, VenueOrderId,
 };
 use tickpath_orders::{
     CancelScope, Core, DayEnd, Denial, EnterFill, EnterOrder, Input, Inquire, KILL_ACCOUNT, KILL_ALL, KILL_DISK,
-    KILL_SESSION, KILL_SYMBOL, Kill, LOST_REPORTS, ReportRecord, WordError,
+    KILL_SESSION, KILL_SYMBOL, Kill, LOST_REPORTS, Reconcile, ReportRecord, VenueRules, WordError,
 };
 
 use crate::dice::{Dice, seed};
-use crate::scene::{ACCOUNT, SYMBOL, Scene, VENUE, fill, said};
+use crate::scene::{ACCOUNT, SYMBOL, Scene, VENUE, fill, said, stands};
 
 /// What a venue calls an order that is lost here: of an epoch that has passed.
 const LOST: u64 = 77 << 40 | 5;
@@ -196,6 +196,66 @@ fn an_order_that_was_lost_and_entered_stands_as_if_it_had_never_been_lost() {
         assert_eq!(scene.bought(), other.bought(), "round {round}");
         assert_eq!(scene.core.foreign_count(), 0, "round {round}");
     }
+}
+
+#[test]
+fn an_answer_about_all_orders_settles_each_and_its_end_is_no_strangers_report() {
+    let mut scene = Scene::numbered(true);
+    let [works, lost, doubted] = [1, 2, 3].map(|client| scene.order(client, Side::Buy, 100, 10));
+    for id in [works, lost, doubted] {
+        scene.hear(said(id, ExecType::New, id, 1, 0, 10));
+    }
+    scene.doubt(LOST_REPORTS);
+    assert_eq!(scene.state(doubted), OrdStatus::Unknown);
+    let reconcile = Input::Reconcile(Reconcile { venue: VENUE, reason: REASON, ..Reconcile::default() });
+    assert_eq!(scene.core.judge(&reconcile), Ok(()));
+    let question = scene.say(reconcile);
+    let asks = StatusRequest { client_order_id: ClientOrderId(question), fills: 1, ..StatusRequest::default() };
+    assert_eq!((scene.sent_on(), scene.told().len()), (vec![Request::Status(asks)], 0));
+    // The fill of one order was lost; the others stand as before.
+    for (id, cumulative) in [(works, 0), (lost, 10), (doubted, 0)] {
+        let (number, leaves) = if cumulative == 0 { (1, 10) } else { (2, 0) };
+        if cumulative != 0 {
+            scene.hear(fill(id, 2, 10, 10, 0));
+        }
+        let status = if cumulative == 0 { OrdStatus::New } else { OrdStatus::Filled };
+        scene.hear(stands(id, status, question, number, cumulative, leaves));
+    }
+    let states = [works, lost, doubted].map(|id| scene.state(id));
+    assert_eq!(states, [OrdStatus::New, OrdStatus::Filled, OrdStatus::New]);
+    assert_eq!(scene.bought(), (10, 20));
+    let before = scene.counts();
+    scene.hear(stands(0, OrdStatus::New, question, 0, 0, 0));
+    assert_eq!(scene.counts(), before, "it ends the answer and tells of no order");
+    assert_eq!(scene.sent_on().len() + scene.told().len(), 0);
+    // An order that is not known here is a stranger, as it is in any report.
+    scene.hear(ExecutionReport { side: Side::Buy.code(), ..stands(LOST, OrdStatus::New, question, 1, 0, 10) });
+    assert_eq!((scene.counts().strangers, scene.core.foreign_count()), (before.strangers + 1, 1));
+}
+
+#[test]
+fn a_venue_that_cannot_be_asked_for_all_orders_is_not_asked() {
+    let mut scene = Scene::new();
+    let ask = |venue, reason| Input::Reconcile(Reconcile { venue, reason, ..Reconcile::default() });
+    let is_refused = |scene: &mut Scene, input: Input, why: WordError| {
+        assert_eq!(scene.core.judge(&input), Err(why));
+        let ignored = scene.counts().ignored;
+        scene.say(input);
+        assert_eq!((scene.sent_on().len(), scene.counts().ignored), (0, ignored + 1));
+    };
+    is_refused(&mut scene, ask(VENUE, [0; 32]), WordError::Reason);
+    is_refused(&mut scene, ask(VenueId(u16::MAX), REASON), WordError::CannotAskForAll(u16::MAX));
+    scene.say(Input::Venue(VenueRules { answers_status: 0, ..VenueRules::of(VENUE) }));
+    is_refused(&mut scene, ask(VENUE, REASON), WordError::CannotAskForAll(VENUE.0));
+    scene.say(Input::Venue(VenueRules::of(VENUE)));
+    scene.line(false);
+    is_refused(&mut scene, ask(VENUE, REASON), WordError::CannotAskForAll(VENUE.0));
+    // An order waits: the answer would seem to know of it.
+    scene.order(1, Side::Buy, 100, 10);
+    scene.line(true);
+    is_refused(&mut scene, ask(VENUE, REASON), WordError::CannotAskForAll(VENUE.0));
+    assert!(scene.release());
+    assert_eq!(scene.core.judge(&ask(VENUE, REASON)), Ok(()));
 }
 
 /// The desk knows only the venue's own id of the lost order.

@@ -73,6 +73,8 @@ fn a_drop_copy_hears_all_that_others_hear_and_goes_on_over_ends_of_days_and_of_t
         eve.until("six more", |eve| copied(eve).len() == 6);
         // And another one, while she is there; then the OMS starts again.
         boss.client.word(RecordKind::DayEnd.code(), DayEnd::default().as_bytes()).expect("it is connected");
+        let is_end = |event: &&Event| matches!(event, Event::WordAnswered(Ok(_)));
+        boss.until("its end, too", |boss| boss.events.iter().filter(is_end).count() == 2);
         trade(&mut anna, 5);
         eve.until("three more", |eve| copied(eve).len() == 9);
         list.extend(copied(&eve));

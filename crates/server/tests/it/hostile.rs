@@ -130,7 +130,7 @@ impl House {
 
     fn end_day(&self) {
         let mut boss = self.remote("boss", Since::Now);
-        let day = DayEnd { day: 20_260_202, ..DayEnd::default() };
+        let day = DayEnd::default();
         boss.client.word(RecordKind::DayEnd.code(), day.as_bytes()).expect("it is connected");
         let archive = self.config.journal.place.dir().join("reports/archive");
         let days = || fs::read_dir(&archive).map_or(0, Iterator::count);

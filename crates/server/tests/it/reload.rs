@@ -64,6 +64,7 @@ fn start(files: &Files) -> Result<(), String> {
 /// What an OMS says while its files change, until that is enough.
 fn said_while(files: &Files, change: impl FnOnce(&AtomicBool), is_enough: impl Fn(&str) -> bool) -> String {
     let (events, hear) = sync_channel(4096);
+    let (is_ready, ready) = sync_channel(1);
     let settings = read(files);
     let (config, server) = (settings.config(), settings.server(events));
     let (reload, stop) = (server.reload.clone(), AtomicBool::new(false));
@@ -72,7 +73,7 @@ fn said_while(files: &Files, change: impl FnOnce(&AtomicBool), is_enough: impl F
         let stop = &stop;
         let _stops = Stops(stop);
         let running = scope.spawn(move || {
-            let ran = tickpath_server::run(clock(), &config, &server, None, stop, || {});
+            let ran = tickpath_server::run(clock(), &config, &server, None, stop, || drop(is_ready.send(())));
             ran.map(drop).map_err(|e| e.to_string())
         });
         let mut hear_until = |is_enough: &dyn Fn(&str) -> bool| {
@@ -83,6 +84,8 @@ fn said_while(files: &Files, change: impl FnOnce(&AtomicBool), is_enough: impl F
             }
         };
         hear_until(&|said: &str| said.contains("listening on"));
+        // What changes before that is no change of a running OMS.
+        ready.recv_timeout(PATIENCE).expect("it is ready");
         change(&reload);
         hear_until(&is_enough);
         stop.store(true, Ordering::Release);

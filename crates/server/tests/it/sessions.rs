@@ -394,7 +394,7 @@ fn a_reader_sees_and_does_not_trade_and_an_admin_kills() {
     eve.send(limit(Side::Buy, 1, 101, 1));
     eve.hears(1);
     let Heard::Denied(denied) = eve.heard[0].1 else { panic!("{:?}", eve.heard) };
-    assert_eq!(denied.code, tickpath_orders::Denial::NotEntitled.code());
+    assert_eq!(denied.code, tickpath_orders::Denial::NotPermitted.code());
     let mut anna = house.remote("anna", Since::Now);
     anna.send(limit(Side::Buy, 1, 95, 1));
     anna.hears(2);

@@ -15,7 +15,7 @@ impl Naive {
         };
         let life = self.lives.get(&report.order_id.0).filter(|life| life.sum.stand != Stand::Denied);
         let Some(life) = life else {
-            self.alarms.strangers += 1;
+            self.alarms.strangers += u64::from(!report.ends_answer());
             return Vec::new();
         };
         if !agrees(life, what, &record) {

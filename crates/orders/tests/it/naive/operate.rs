@@ -67,6 +67,18 @@ impl Naive {
                 outputs = self.question(at, inquire.order);
                 may_ask
             }
+            Input::Reconcile(reconcile) => {
+                let venue = reconcile.venue;
+                let waits = self.waiting.get(&venue.0).is_some_and(|queue| !queue.is_empty());
+                let answers = !self.down.contains(&venue.0) && self.rules(venue.0).answers_status != 0;
+                let may_ask = reconcile.reason[0] != 0 && venue.0 < VENUES && answers && !waits;
+                if may_ask {
+                    let client_order_id = ClientOrderId(self.id(at));
+                    let request = Request::Status(StatusRequest { client_order_id, fills: 1, ..Default::default() });
+                    outputs.push(Output::Venue { venue, session: 0, request });
+                }
+                may_ask
+            }
             Input::Timer(_) => {
                 outputs = self.timer(at);
                 true

@@ -1,0 +1,157 @@
+//! `tickpath oms reconcile VENUE`: the orders, fills and positions of a venue beside those of the OMS.
+//!
+//! ```text
+//!   tickpath oms reconcile SIM --reason 'anna: fills are missing'
+//!   order 3474042.12 of session 2: here new, 0 filled, 1 open; at the venue filled, 1 filled, 0 open; now filled, …
+//!   record 4712: venue SIM has reported 20 orders; 1 differed, 0 are not settled; 3 positions agree, 0 differ
+//! ```
+
+use anyhow::bail;
+use clap::Args;
+use tickpath_clock::utc_ns;
+use tickpath_fields::{Compared, standing};
+use tickpath_market::{ClientOrderId, ExecutionReport, OrderType, Quantity, SymbolId, TimeInForce, VenueId};
+use tickpath_orders::{EnterOrder, Inquire, Reconcile, RecordKind};
+use tickpath_session::Query;
+use zerocopy::IntoBytes;
+
+use crate::outcome::Outcome;
+use crate::print::{note, say};
+use crate::words::{Admin, Reason, Talk, is_pending, reason};
+
+#[derive(Debug, Clone, Args)]
+pub struct ReconcileArgs {
+    /// The venue, by its name or its number
+    pub venue: String,
+    /// Enter the orders of --account that are open at the venue and not known here, as day orders of --session
+    #[arg(long, requires = "account", requires = "session")]
+    pub take: bool,
+    /// The account whose orders are taken
+    #[arg(long, value_name = "N", requires = "take")]
+    pub account: Option<u32>,
+    /// The session that they belong to from now on
+    #[arg(long, value_name = "N", requires = "take")]
+    pub session: Option<u16>,
+    /// Name of the admin and the reason, up to 32 bytes: it is in the journal
+    #[arg(long, value_name = "TEXT", value_parser = reason)]
+    pub reason: Reason,
+    #[command(flatten)]
+    pub admin: Admin,
+}
+
+pub fn run(args: &ReconcileArgs) -> anyhow::Result<Outcome> {
+    let known = args.admin.whom().known();
+    let venue = known.venue(&args.venue).or_else(|| args.venue.parse().ok().map(VenueId));
+    let Some(venue) = venue else {
+        bail!(known.lacks(&format!("the number of the venue '{}'", args.venue), "it in place of the name"))
+    };
+    let instruments = known.instruments().unwrap_or_default();
+    let name = |symbol: SymbolId| {
+        let listed = instruments.iter().find(|listed| listed.symbol == symbol);
+        listed.map_or_else(|| symbol.0.to_string(), |listed| listed.name.clone())
+    };
+    let mut talk = args.admin.talk(&known)?;
+    let told = compare(&mut talk, args, venue, name);
+    talk.client.close();
+    told
+}
+
+/// Has the venue asked, settles what can be settled, and prints the differences.
+fn compare(
+    talk: &mut Talk,
+    args: &ReconcileArgs,
+    venue: VenueId,
+    name: impl Fn(SymbolId) -> String,
+) -> anyhow::Result<Outcome> {
+    let question = Reconcile { venue, reason: args.reason.0, ..Reconcile::default() };
+    let (record, _) = talk.word(RecordKind::Reconcile, question.as_bytes())?;
+    let rows = talk.answer(record)?;
+    let Some(((_, last), pairs)) = rows.split_first() else { bail!("the OMS has sent an answer without a row") };
+    if last.reason != 0 {
+        bail!(
+            "venue {} cannot list its orders, and says so by reason {}; have it asked for single orders: tickpath order status \
+             --ask-venue",
+            args.venue,
+            last.reason
+        );
+    }
+    let (mut text, mut listed, mut left, mut taken, mut agree, mut differ) = (String::new(), 0, 0, 0, 0, 0);
+    for found in pairs.chunks_exact(2).map(|pair| Compared::of(pair[0], pair[1].1)) {
+        let Some(line) = found.line(&name) else {
+            agree += 1;
+            continue;
+        };
+        text.push_str(&line);
+        let (is_settled, more) = match found {
+            Compared::Position(..) => {
+                differ += 1;
+                (true, String::new())
+            }
+            Compared::Order(_, ours, _) => now(talk, &ours),
+            Compared::NotReported(_, ours) => ask(talk, &ours),
+            Compared::Foreign(report) => take(talk, args, venue, &report),
+        };
+        taken += u64::from(is_settled && matches!(found, Compared::Foreign(order) if order.leaves_quantity.0 > 0));
+        listed += u64::from(!matches!(found, Compared::Position(..)));
+        left += u64::from(!is_settled);
+        text.push_str(&format!("{more}\n"));
+    }
+    let (orders, differing, venue) = (last.venue_sequence, last.exec_id.0, &args.venue);
+    say(&format!(
+        "{text}record {record}: venue {venue} has reported {orders} orders; {differing} differed, {left} are not settled; {agree} \
+         positions agree, {differ} differ\n"
+    ))?;
+    if differing > listed {
+        note(&format!("tickpath: the first {listed} differences are shown; run the command again for the others"));
+    }
+    // Positions were compared before any order was taken.
+    let is_whole = left == 0 && differing == listed && (differ == 0 || taken > 0);
+    Ok(if is_whole { Outcome::Good } else { Outcome::Lost })
+}
+
+/// How an order stands now: whether that is settled, and the words for it.
+fn now(talk: &mut Talk, order: &ExecutionReport) -> (bool, String) {
+    match talk.ask(Query::ORDER, order.order_id.0).map(|rows| rows.first().copied()) {
+        Ok(Some((_, now))) => (!is_pending(&now), format!("; now {}", standing(&now))),
+        Ok(None) => (true, "; forgotten with its day".to_owned()),
+        Err(why) => (false, format!("; {why}")),
+    }
+}
+
+/// Has the venue asked for an order that it has not reported: it may have received the order behind the first question.
+fn ask(talk: &mut Talk, order: &ExecutionReport) -> (bool, String) {
+    let inquire = Inquire { order: order.order_id.0, ..Inquire::default() };
+    let asked = talk.word(RecordKind::Inquire, inquire.as_bytes()).and_then(|(record, _)| talk.answer(record));
+    match asked {
+        Ok(_) => now(talk, order),
+        Err(why) => (false, format!("; {why}")),
+    }
+}
+
+/// Enters an order that is not known here, if that is wanted. One that is over is left alone.
+fn take(talk: &mut Talk, args: &ReconcileArgs, venue: VenueId, report: &ExecutionReport) -> (bool, String) {
+    let is_over = report.leaves_quantity.0 == 0;
+    let Some(session) = args.session.filter(|_| !is_over && args.account == Some(report.account.0)) else {
+        return (is_over, String::new());
+    };
+    let enter = EnterOrder {
+        client_order_id: ClientOrderId(utc_ns()),
+        sent_as: report.order_id,
+        venue_order_id: report.venue_order_id,
+        price: report.price,
+        quantity: Quantity(report.cumulative_quantity.0.saturating_add(report.leaves_quantity.0)),
+        symbol: report.symbol,
+        account: report.account,
+        venue,
+        session,
+        side: report.side,
+        order_type: if report.price.0 == 0 { OrderType::Market } else { OrderType::Limit }.code(),
+        time_in_force: TimeInForce::Day.code(),
+        reason: args.reason.0,
+        ..EnterOrder::default()
+    };
+    match talk.word(RecordKind::EnterOrder, enter.as_bytes()) {
+        Ok((record, _)) => (true, format!("; entered by record {record} for session {session}")),
+        Err(why) => (false, format!("; not entered: {why}")),
+    }
+}

@@ -1,0 +1,79 @@
+//! What a venue has beside what the OMS has: rows in pairs, as an OMS sends them to an admin, and a line for each.
+
+use tickpath_market::{ExecutionReport, OrdStatus, Quantity, Side, SymbolId};
+
+use crate::field::{order_id, word};
+
+/// What a pair of rows compares.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Compared {
+    /// An order that the OMS does not know, as the venue has it.
+    Foreign(ExecutionReport),
+    /// An order of this session that the venue has not reported, as the OMS has it.
+    NotReported(u16, ExecutionReport),
+    /// An order of this session, as the OMS had it before the venue's answer, and as the venue has it.
+    Order(u16, ExecutionReport, ExecutionReport),
+    /// Quantities that the orders of the OMS, and those of the venue, have bought and sold.
+    Position(ExecutionReport, ExecutionReport),
+}
+
+impl Compared {
+    /// Reads a pair of rows: that of the OMS with its session, and that of the venue.
+    pub fn of((session, ours): (u16, ExecutionReport), venues: ExecutionReport) -> Self {
+        let is_at_venue = venues.order_id.0 != 0 || venues.venue_order_id.0 != 0;
+        match (ours.order_id.0 != 0, is_at_venue) {
+            (false, false) => Self::Position(ours, venues),
+            (false, true) => Self::Foreign(venues),
+            (true, false) => Self::NotReported(session, ours),
+            (true, true) => Self::Order(session, ours, venues),
+        }
+    }
+
+    /// Returns the line, without its end; `name` names an instrument. None for a position that is the same on both sides.
+    pub fn line(&self, name: impl Fn(SymbolId) -> String) -> Option<String> {
+        Some(match self {
+            Self::Foreign(report) => foreign(report, &name(report.symbol)),
+            Self::NotReported(session, ours) => {
+                let (id, stands) = (order_id(ours.order_id), standing(ours));
+                format!("order {id} of session {session}: here {stands}; the venue has not reported it")
+            }
+            Self::Order(session, ours, venues) => {
+                let (id, here, there) = (order_id(ours.order_id), standing(ours), standing(venues));
+                format!("order {id} of session {session}: here {here}; at the venue {there}")
+            }
+            Self::Position(ours, venues) => {
+                let traded = |side: &ExecutionReport| (side.cumulative_quantity, side.leaves_quantity);
+                if traded(ours) == traded(venues) {
+                    return None;
+                }
+                let told = |(bought, sold): (Quantity, Quantity)| format!("{bought} bought and {sold} sold");
+                let (account, symbol) = (ours.account.0, name(ours.symbol));
+                let (here, there) = (told(traded(ours)), told(traded(venues)));
+                format!("position of account {account} in {symbol}: {here} here, {there} at the venue")
+            }
+        })
+    }
+}
+
+/// Returns how an order stands by a report, in words.
+pub fn standing(report: &ExecutionReport) -> String {
+    let status = OrdStatus::from_code(report.status).map_or_else(|| report.status.to_string(), word);
+    format!("{status}, {} filled, {} open", report.cumulative_quantity, report.leaves_quantity)
+}
+
+/// An order that is not known here, with the command that enters it while it is open.
+fn foreign(report: &ExecutionReport, symbol: &str) -> String {
+    let id = order_id(report.order_id);
+    let side = Side::from_code(report.side).map_or_else(|| report.side.to_string(), word);
+    let total = Quantity(report.cumulative_quantity.0.saturating_add(report.leaves_quantity.0));
+    let (account, price, own, stands) = (report.account.0, report.price, report.venue_order_id.0, standing(report));
+    if report.leaves_quantity.0 == 0 {
+        return format!("order {id} of account {account} is not known here, and is over: at the venue {stands}");
+    }
+    // A market order has no limit.
+    let limit = if price.0 == 0 { String::new() } else { format!(" {price}") };
+    let terms = format!("{symbol} {side} {total}{limit} --sent-as {id} --venue-order-id {own} --account {account}");
+    format!(
+        "order {id} is not known here: at the venue {stands}; tickpath oms enter order {terms} --session N --reason TEXT"
+    )
+}
