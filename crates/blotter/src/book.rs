@@ -27,6 +27,12 @@ impl Book {
         book(&mut self.now, fill);
     }
 
+    /// Changes the position that the day began with, as an admin has entered it, and takes the day's fills once more.
+    pub fn enter(&mut self, change: i128, price: Option<i64>, fills: &[FillRow]) {
+        self.start.trade(change, price);
+        self.again(fills);
+    }
+
     /// Takes the day's fills once more, after one of them has changed.
     pub fn again(&mut self, fills: &[FillRow]) {
         self.now = self.over(self.start, fills);
@@ -39,7 +45,7 @@ impl Book {
 
     /// Whether the position is worth a row.
     pub fn is_shown(&self) -> bool {
-        self.start.net != 0 || !self.fills.is_empty()
+        self.start.net != 0 || self.start.realised != 0 || !self.fills.is_empty()
     }
 
     /// The row: with another cost of the start position if `start_price` gives one, and valued at `mark`.

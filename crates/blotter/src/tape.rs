@@ -18,7 +18,7 @@ use tickpath_market::{
     AccountId, ExecId, ExecType, ExecutionReport, OrdStatus, OrderDenied, OrderId, Price, Quantity, Request, SymbolId,
 };
 use tickpath_oms_journal::journal;
-use tickpath_orders::{At, Core, Input, OrderView, Output};
+use tickpath_orders::{At, Core, EnterPosition, Input, OrderView, Output};
 
 use crate::book::{Book, traded};
 use crate::cost::Cost;
@@ -113,6 +113,9 @@ impl Tape {
             && self.names.contains_key(&instrument.symbol)
         {
             self.note_name(core, instrument.symbol);
+        }
+        if let Input::EnterPosition(entered) = &seen.input {
+            self.enter(core, entered);
         }
         for output in &seen.outputs {
             match output {
@@ -371,6 +374,19 @@ impl Tape {
         self.orders.insert(id.0, OrderRow::denied(id, session, seen.utc_ns, order, reason));
         self.note_name(core, order.symbol);
         self.touch(id, seen);
+    }
+
+    /// Brings a position to what the core has now that an admin has entered one. The core has left the position as it was if
+    /// it refused that.
+    fn enter(&mut self, core: &Core, entered: &EnterPosition) {
+        let held = (entered.account, entered.symbol);
+        let book = self.books.entry(held).or_insert_with(|| Book::begin(Cost::FLAT));
+        let change = core.position(held.0, held.1).net - book.end().net;
+        if change != 0 {
+            book.enter(change, Some(entered.price.0).filter(|&price| price != 0), &self.fills);
+            self.changed.positions.insert(held);
+            self.note_name(core, held.1);
+        }
     }
 
     fn touch(&mut self, id: OrderId, seen: &Seen) {

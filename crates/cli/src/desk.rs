@@ -3,8 +3,10 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use tickpath_clock::utc_day;
 use tickpath_market::{SymbolId, VenueId};
-use tickpath_server::settings::{Faults, Settings};
+use tickpath_oms::calendar::Calendar;
+use tickpath_server::settings::{Faults, Settings, take_calendar};
 use tickpath_settings::{SettingsError, parse, read_text};
 
 use crate::args::Usage;
@@ -31,6 +33,7 @@ pub struct Known {
     tcp: Option<SocketAddr>,
     /// Its certificate, if its TCP address is encrypted.
     certificate: Option<PathBuf>,
+    calendar: Option<Calendar>,
     instruments_file: PathBuf,
 }
 
@@ -59,11 +62,17 @@ impl Known {
             known.instruments_file = path(top.path("instruments"));
             top.section("listen", |listen| (known.unix, known.tcp) = (listen.path("unix"), listen.parsed("tcp")));
             known.certificate = top.section_if("tls", |tls| path(tls.path("certificate")));
+            known.calendar = top.section_if("day", take_calendar).flatten();
             let venues =
                 top.sections("venue", |venue| Some((venue.number("number", 0..=u16::MAX)?, venue.text("name")?)));
             known.venues = venues.into_iter().flatten().map(|(number, name)| (VenueId(number), name)).collect();
         });
         known
+    }
+
+    /// Returns the trading day at this time, as 20261122: in the time zone of the calendar, or else in UTC.
+    pub fn day(&self, utc_ns: u64) -> u32 {
+        self.calendar.as_ref().map_or_else(|| utc_day(utc_ns), |calendar| calendar.today(utc_ns))
     }
 
     /// Returns the address of the OMS, as the file has it.

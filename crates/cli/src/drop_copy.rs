@@ -140,7 +140,7 @@ impl Follower<'_> {
         let json = self.args.json;
         for event in events {
             match event {
-                Event::Copied { number, stamp, session, session_number, report } if self.left > 0 => {
+                Event::Copied { number, stamp, utc_ns, session, session_number, report } if self.left > 0 => {
                     self.left -= 1;
                     // A stamp of an earlier boot may lie ahead of the counter.
                     let is_known = client.shares_clock() && stamp <= clock.ticks();
@@ -154,7 +154,7 @@ impl Follower<'_> {
                         session,
                         session_number: Some(session_number),
                         stamp,
-                        utc_ns: is_known.then(|| clock.calibration().utc_ns_of(stamp)),
+                        utc_ns: utc_ns.or_else(|| is_known.then(|| clock.calibration().utc_ns_of(stamp))),
                         answer,
                     };
                     lines.push_str(&sent.line(json, |symbol| self.names.get(&symbol).cloned()));

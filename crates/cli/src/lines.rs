@@ -172,6 +172,8 @@ fn notice_fields(notice: &Notice) -> (&'static str, Vec<(&'static str, Value)>) 
         Notice::RefusedOpen { venue, order, reason } => {
             ("error", vec![("venue", json!(venue.0)), ("order", json!(order_id(*order))), ("reason", json!(reason))])
         }
+        Notice::DayEnded { day, is_late } => ("info", vec![("day", json!(day)), ("is_late", json!(is_late))]),
+        Notice::DayNotEnded { day, why } => ("error", vec![("day", json!(day)), ("why", json!(why))]),
         Notice::NotArchived(why) | Notice::SnapshotFailed(why) | Notice::HistoryLost(why) => {
             ("warning", vec![("why", json!(why))])
         }

@@ -14,6 +14,7 @@ use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
 use rustix::process::{Pid, Signal};
 use tickpath_client::{Event, Since};
+use tickpath_clock::utc_ns;
 use tickpath_log::{Reader, Registration, Start};
 use tickpath_server::settings::{
     self, AccountPattern, EditError, InitError, NewUser, ROLES, Settings, User, Users, UsersFile,
@@ -169,7 +170,8 @@ pub fn run(args: &Oms) -> anyhow::Result<Outcome> {
 /// What each line of a status is.
 fn status_help() -> String {
     let journal = ("journal", "The number that the journal was given when it was begun.");
-    let lines = std::iter::once(journal).chain(Status::meanings());
+    let switches = ("switches_on", "The kill switches that are on and that the user may see, if there are some.");
+    let lines = std::iter::once(journal).chain(Status::meanings()).chain([switches]);
     lines.fold("What it prints:".to_owned(), |text, (name, meaning)| format!("{text}\n  {name:<16} {meaning}"))
 }
 
@@ -180,19 +182,20 @@ fn status(whom: &Whom) -> anyhow::Result<Outcome> {
     if client.query(Query { what: Query::STATUS, ..Query::default() }).is_err() {
         bail!("the connection was lost before the OMS was asked; run the command again");
     }
-    let mut told = None;
+    let (mut told, mut switches) = (None, None);
     while told.is_none() {
         client.wait(100_000_000);
-        client.poll(|event| {
-            if let Event::Answered(status) = event {
-                told = status;
-            }
+        client.poll(|event| match event {
+            Event::KillSwitches(list) => switches = Some(list),
+            Event::Answered(status) => told = status,
+            _ => {}
         })?;
     }
     client.close();
     let journal = ("journal", journal);
     let fields = std::iter::once(journal).chain(told.iter().flat_map(Status::fields));
-    let text: String = fields.map(|(name, value)| format!("{name:<16} {value}\n")).collect();
+    let mut text: String = fields.map(|(name, value)| format!("{name:<16} {value}\n")).collect();
+    text.extend(switches.map(|list| format!("{:<16} {list}\n", "switches_on")));
     say(&text).map(|()| Outcome::Good)
 }
 
@@ -228,8 +231,10 @@ fn summary(settings: &Settings) -> String {
     let scheme = if listen.tls.is_some() { "tls" } else { "tcp" };
     let places: Vec<String> = unix.chain(listen.tcp.iter().map(|address| format!("{scheme}://{address}"))).collect();
     let sessions: usize = users.list.iter().map(|user| user.sessions.len()).sum();
+    let next = settings.day.as_ref().and_then(|calendar| Some((calendar, calendar.next_close(utc_ns())?)));
+    let next = next.map(|(calendar, close)| format!("; its day ends next at {}", calendar.describe(&close)));
     format!(
-        "{} is sound: '{}' would listen on {}, keep its journal in {}, work {}, wait {}, for {}, {}, {}, {} with {}",
+        "{} is sound: '{}' would listen on {}, keep its journal in {}, work {}, wait {}, for {}, {}, {}, {} with {}{}",
         settings.file.display(),
         settings.name,
         places.join(" and "),
@@ -241,6 +246,7 @@ fn summary(settings: &Settings) -> String {
         counted(accounts.len(), "account"),
         counted(users.list.len(), "user"),
         counted(sessions, "session"),
+        next.unwrap_or_default(),
     )
 }
 

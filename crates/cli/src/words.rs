@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use anyhow::bail;
 use clap::{Args, Subcommand};
 use tickpath_client::{Client, ClientError, Event, Since};
-use tickpath_clock::{Clock, HostClock, utc_day, utc_ns};
+use tickpath_clock::{Clock, HostClock, utc_ns};
 use tickpath_fields::parse::{order_id, price, quantity, side, time_in_force};
 use tickpath_fields::word;
 use tickpath_market::{
@@ -21,8 +21,8 @@ use tickpath_market::{
     TimeInForce, VenueId, VenueOrderId,
 };
 use tickpath_orders::{
-    CancelScope, DayEnd, EnterFill, EnterOrder, KILL_ACCOUNT, KILL_ALL, KILL_SESSION, KILL_SYMBOL, Kill, RecordKind,
-    Resolve, scope_named,
+    CancelScope, DayEnd, EnterFill, EnterOrder, EnterPosition, KILL_ACCOUNT, KILL_ALL, KILL_SESSION, KILL_SYMBOL, Kill,
+    RecordKind, Resolve, scope_named,
 };
 use tickpath_session::Query;
 use zerocopy::{Immutable, IntoBytes};
@@ -104,7 +104,7 @@ pub struct ResolveArgs {
 
 #[derive(Debug, Clone, Args)]
 pub struct DayEndArgs {
-    /// Which day has ended, as 20261122; today in UTC if not given
+    /// Which day has ended, as 20261122; if not given today, in the time zone of [day] in the file or else in UTC
     #[arg(long, value_name = "YYYYMMDD", value_parser = day)]
     pub day: Option<u32>,
     #[command(flatten)]
@@ -117,6 +117,8 @@ pub enum Enter {
     Order(OrderArgs),
     /// A fill that never came
     Fill(FillArgs),
+    /// The position that an account began the day with, or a change of one
+    Position(PositionArgs),
 }
 
 #[derive(Debug, Clone, Args)]
@@ -184,6 +186,28 @@ pub struct FillArgs {
     pub admin: Admin,
 }
 
+#[derive(Debug, Clone, Args)]
+pub struct PositionArgs {
+    /// The account
+    pub account: u32,
+    /// The instrument's name, or its number
+    pub symbol: String,
+    /// The net position, negative if it is sold short
+    #[arg(value_parser = quantity, allow_negative_numbers = true)]
+    pub quantity: Quantity,
+    /// From which price its profit counts; the latest one that the OMS knows if not given
+    #[arg(value_parser = price, allow_negative_numbers = true)]
+    pub price: Option<Price>,
+    /// The quantity is a change of the position, which may have been traded already
+    #[arg(long)]
+    pub adjust: bool,
+    /// Who says so and why, up to 32 bytes: it is in the journal
+    #[arg(long, value_name = "TEXT", value_parser = reason)]
+    pub reason: Reason,
+    #[command(flatten)]
+    pub admin: Admin,
+}
+
 /// A text as a record has it.
 #[derive(Debug, Clone, Copy)]
 pub struct Reason(pub [u8; 32]);
@@ -215,13 +239,9 @@ pub fn resolve(args: &ResolveArgs) -> anyhow::Result<Outcome> {
 }
 
 pub fn day_end(args: &DayEndArgs) -> anyhow::Result<Outcome> {
-    let day = args.day.unwrap_or_else(today);
-    args.admin.say(
-        &args.admin.whom().known(),
-        RecordKind::DayEnd,
-        &DayEnd { day, lane_sequence: 0 },
-        &format!("day {day} has ended"),
-    )
+    let known = args.admin.whom().known();
+    let day = args.day.unwrap_or_else(|| known.day(utc_ns()));
+    args.admin.say(&known, RecordKind::DayEnd, &DayEnd { day, lane_sequence: 0 }, &format!("day {day} has ended"))
 }
 
 pub fn enter(enter: &Enter) -> anyhow::Result<Outcome> {
@@ -262,6 +282,19 @@ pub fn enter(enter: &Enter) -> anyhow::Result<Outcome> {
                 ..EnterFill::default()
             };
             args.admin.say(&args.admin.whom().known(), RecordKind::EnterFill, &word, "the fill is entered")
+        }
+        Enter::Position(args) => {
+            let known = args.admin.whom().known();
+            let word = EnterPosition {
+                quantity: args.quantity,
+                price: args.price.unwrap_or_default(),
+                account: AccountId(args.account),
+                symbol: known.instrument(&args.symbol)?.symbol,
+                adjusts: args.adjust.into(),
+                reason: args.reason.0,
+                ..EnterPosition::default()
+            };
+            args.admin.say(&known, RecordKind::EnterPosition, &word, "the position is entered")
         }
     }
 }
@@ -525,9 +558,4 @@ fn day(text: &str) -> Result<u32, String> {
     let day = text.parse::<u32>().ok().filter(|_| text.len() == 8);
     let is_day = |day: &u32| (1..=12).contains(&(day / 100 % 100)) && (1..=31).contains(&(day % 100));
     day.filter(is_day).ok_or_else(|| "write the day like 20261122".to_owned())
-}
-
-/// Today in UTC, as 20261122.
-fn today() -> u32 {
-    utc_day(utc_ns())
 }

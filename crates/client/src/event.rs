@@ -63,6 +63,8 @@ pub enum Event {
         number: u64,
         /// When the OMS said it, in ticks of its host's clock.
         stamp: u64,
+        /// The same in nanoseconds since the Unix epoch; none from an OMS of an older version.
+        utc_ns: Option<u64>,
         /// To whom.
         session: u16,
         /// Its number there.
@@ -114,6 +116,9 @@ pub enum Event {
         /// How it stands.
         report: ExecutionReport,
     },
+    /// The kill switches that are on, in the answer to a query of the status: account 7, symbol 3. Comes right before
+    /// [`Self::Answered`], and not where none is on that the user may see.
+    KillSwitches(String),
     /// The end of an answer to a query; a query whose connection was lost gets none.
     Answered(Option<Status>),
 }

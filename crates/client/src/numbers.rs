@@ -145,7 +145,8 @@ impl Numbers {
         }
         if self.is_next(&inner, tell) {
             let Copied { session, session_number, .. } = copied;
-            tell(Event::Copied { number, stamp, session, session_number, report });
+            let utc_ns = frame.text.first_chunk().map(|bytes| u64::from_le_bytes(*bytes));
+            tell(Event::Copied { number, stamp, utc_ns, session, session_number, report });
         }
     }
 
@@ -163,6 +164,9 @@ impl Numbers {
             Some(Kind::OrderRow) => tell(Event::OrderRow { session: frame.stamp as u16, report: frame.message() }),
             Some(Kind::Answer) => {
                 let status = !frame.payload.is_empty();
+                if !frame.text.is_empty() {
+                    tell(Event::KillSwitches(String::from_utf8_lossy(frame.text).into_owned()));
+                }
                 tell(Event::Answered(status.then(|| frame.message::<Status>())));
             }
             Some(Kind::Taken) => {

@@ -7,10 +7,10 @@ use tickpath_market::{
     StatusRequest, SymbolId, TimeInForce, TopOfBook, Trade, TriggerPriceType,
 };
 use tickpath_orders::{
-    AccountLimits, Boot, Denial, Digest, Doubt, Ended, EnterFill, EnterOrder, Envelope, Fired, FirmLimits, GIVE_UP,
-    Hours, Input, Instrument, Kill, LOST_REPORTS, LOST_REQUESTS, Lane, NAME_SESSION, NAME_VENUE, Name, OTHER_LINE,
-    RETRY, RecordKind, RejectRule, Release, ReportRecord, Resolve, Returned, SessionRules, Start, Stop, SymbolLimits,
-    VenueRules, scope_name,
+    AccountLimits, Boot, Denial, Digest, Doubt, Ended, EnterFill, EnterOrder, EnterPosition, Envelope, Fired,
+    FirmLimits, GIVE_UP, Hours, Input, Instrument, Kill, LOST_REPORTS, LOST_REQUESTS, Lane, NAME_SESSION, NAME_VENUE,
+    Name, OTHER_LINE, RETRY, RecordKind, RejectRule, Release, ReportRecord, Resolve, Returned, SessionRules, Start,
+    Stop, SymbolLimits, VenueRules, scope_name,
 };
 use zerocopy::FromBytes;
 
@@ -74,6 +74,7 @@ fn record(kind: u8, payload: &[u8]) -> Option<(&'static str, Vec<Field>)> {
         Some(Input::CancelScope(found)) => ("cancel_scope", vec![scope(found.scope), number("target", found.target)]),
         Some(Input::EnterOrder(found)) => ("enter_order", enter_order(&found)),
         Some(Input::EnterFill(found)) => ("enter_fill", enter_fill(&found)),
+        Some(Input::EnterPosition(found)) => ("enter_position", enter_position(&found)),
         Some(Input::Timer(_)) => ("timer", Vec::new()),
         Some(Input::DayEnd(found)) => ("day_end", vec![number("day", found.day)]),
         Some(Input::Fired(found)) => ("fired", fired(&found)),
@@ -434,6 +435,17 @@ fn enter_fill(m: &EnterFill) -> Vec<Field> {
         number("venue_sequence", m.venue_sequence),
         text("price", m.price),
         text("quantity", m.quantity),
+        reason(&m.reason),
+    ]
+}
+
+fn enter_position(m: &EnterPosition) -> Vec<Field> {
+    vec![
+        number("account", m.account.0),
+        number("symbol", m.symbol.0),
+        text("quantity", m.quantity),
+        text("price", m.price),
+        number("adjusts", m.adjusts),
         reason(&m.reason),
     ]
 }

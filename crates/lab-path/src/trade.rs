@@ -282,8 +282,14 @@ fn desk(role: &OmsRole) -> Result<Desk, LabError> {
     let sessions = match &role.server {
         Some(server) => {
             let users = Users::read(&server.users).map_err(|e| LabError::Setting(e.to_string()))?;
-            let all =
-                Sessions { heartbeat_ms: HEARTBEAT_MS, level, cancel_on_disconnect: false, rate, most: MOST_CLIENTS };
+            let all = Sessions {
+                heartbeat_ms: HEARTBEAT_MS,
+                level,
+                cancel_on_disconnect: false,
+                rate,
+                most: MOST_CLIENTS,
+                keep_days: 1,
+            };
             users.sessions(&all, &[account])
         }
         None => {
@@ -399,6 +405,7 @@ fn server_config(role: &ServerRole, config: &Config, events: SyncSender<ServerEv
         users: role.users.clone(),
         heartbeat_ms: HEARTBEAT_MS,
         most: MOST_CLIENTS as usize,
+        keep_days: 1,
         settings: None,
         reload: std::sync::Arc::default(),
         sessions: config.desk.sessions.clone(),

@@ -27,7 +27,7 @@ const HOP_WORDS: usize = BUCKETS + 1;
 pub const HOPS: [&str; 3] = ["t0_t1", "t1_t2", "t0_t2"];
 
 /// What the kinds of notices are called, where they are counted.
-pub const NOTICES: [&str; 17] = [
+pub const NOTICES: [&str; 19] = [
     "tail_lost",
     "lane_lost",
     "doubt",
@@ -45,6 +45,8 @@ pub const NOTICES: [&str; 17] = [
     "history_lost",
     "venue_silent",
     "refused_open",
+    "day_ended",
+    "day_not_ended",
 ];
 
 /// By code; what has a larger one is in place 0, which no denial has.

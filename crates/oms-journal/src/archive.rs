@@ -16,6 +16,30 @@ pub(crate) fn folder(place: &Place, first: u64) -> PathBuf {
     place.dir().join("archive").join(format!("{first:020}"))
 }
 
+/// Logs in an archive by the numbers of their first records, rising; also folders that have no log, as a kill leaves them.
+pub(crate) fn archived_days(place: &Place) -> Vec<u64> {
+    let entries = fs::read_dir(place.dir().join("archive")).into_iter().flatten().flatten();
+    let mut days: Vec<u64> = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u64>().ok()).collect();
+    days.sort_unstable();
+    days
+}
+
+/// Folder that takes a log which has ended: by the number of its first record, or beside a log that is there.
+pub(crate) fn archived(place: &Place, first: u64) -> PathBuf {
+    free(folder(place, first))
+}
+
+/// Whether a log was moved to its folder, which is made before.
+pub(crate) fn is_put_away(place: &Place, first: u64) -> bool {
+    Place::folder(folder(place, first)).exists()
+}
+
+/// The folder, or one beside it where that one has a log.
+pub(crate) fn free(folder: PathBuf) -> PathBuf {
+    let copies = (1_u64..).map(|copy| folder.with_extension(copy.to_string()));
+    std::iter::once(folder.clone()).chain(copies).find(|folder| !Place::folder(folder).exists()).unwrap_or(folder)
+}
+
 /// Makes sure that a log can be moved there, before it says that it was.
 pub(crate) fn prepare(journal: &Place, first: u64) -> io::Result<()> {
     let folder = folder(journal, first);

@@ -7,8 +7,8 @@
 
 use tickpath_log::{Next, OpenError, Owner, Place, ReadError, Reader, Registration, Start, owner, writer};
 
-use crate::archive::folder;
-use crate::history::{self, SessionReport, archived_days};
+use crate::archive::{archived_days, folder};
+use crate::history::{self, SessionReport};
 
 /// Turns at the end of the log between two looks whether another day has begun.
 const LOOK_EVERY: u32 = 16;
@@ -31,7 +31,8 @@ pub enum CopyFrom {
     Now,
     /// The first of this day.
     Day,
-    /// This place, if the report before it has this sum; zero is any. Else the first of this day.
+    /// This place, if the report before it has this sum; zero is any. Else the first of this day. Where the logs that held
+    /// the place are gone, the first report of the oldest log behind it.
     Place {
         /// The place.
         place: u64,
@@ -50,6 +51,8 @@ pub struct Copy {
     /// Where the log ended when it was opened.
     end: u64,
     looks: u32,
+    /// The message that is handed over.
+    message: Vec<u8>,
     /// Another day has begun: what is left of this one comes first.
     is_over: bool,
 }
@@ -76,13 +79,13 @@ impl Copy {
             CopyFrom::Now => (today, end),
             CopyFrom::Day => (open(history, Start::Oldest)?, first),
             CopyFrom::Place { place, last_sum } => match find(history, &today, place, last_sum)? {
-                Some(log) => (log, place),
+                Some(found) => found,
                 None => (open(history, Start::Oldest)?, first),
             },
         };
         let is_one_day = owner(history)? == day;
         let (history, owner) = (history.clone(), log.owner());
-        Ok(is_one_day.then_some(Self { history, log, owner, next, end, looks: 0, is_over: false }))
+        Ok(is_one_day.then_some(Self { history, log, owner, next, end, looks: 0, message: Vec::new(), is_over: false }))
     }
 
     /// The journal's id.
@@ -107,13 +110,29 @@ impl Copy {
         frames: usize,
         mut take: impl FnMut(u64, &SessionReport<'_>) -> bool,
     ) -> Result<bool, CopyError> {
+        self.turn_with_time(frames, |place, report, _| take(place, report))
+    }
+
+    /// Hands over reports as [`Self::turn`] does, each with its time in nanoseconds since the Unix epoch: stamps of another
+    /// boot of the host are ticks of another clock.
+    pub fn turn_with_time(
+        &mut self,
+        frames: usize,
+        mut take: impl FnMut(u64, &SessionReport<'_>, u64) -> bool,
+    ) -> Result<bool, CopyError> {
         for _ in 0..frames {
             match self.log.next()? {
                 Next::Message(message) => {
-                    self.next = message.sequence + 1;
-                    if let Some(report) = history::read(&message)
-                        && !take(message.sequence, &report)
-                    {
+                    let place = message.sequence;
+                    self.next = place + 1;
+                    let Some(report) = history::read(&message) else { continue };
+                    let SessionReport { session, number, stamp, kind, message } = report;
+                    self.message.clear();
+                    self.message.extend_from_slice(message);
+                    // Asked behind the message: each segment of the log has the calibration of its boot.
+                    let utc_ns = self.log.calibration().utc_ns_of(stamp);
+                    let report = SessionReport { session, number, stamp, kind, message: &self.message };
+                    if !take(place, &report, utc_ns) {
                         return Ok(true);
                     }
                 }
@@ -163,8 +182,10 @@ fn days(history: &Place) -> Vec<u64> {
     days
 }
 
-/// A reader at this place, in this day's history or in that of a day before, if the report before it has the sum.
-fn find(history: &Place, today: &Reader, place: u64, last_sum: u32) -> Result<Option<Reader>, OpenError> {
+/// Opens the log that has this place, in the current day's history or in the archive, and returns the reader with the place
+/// where it begins: at the oldest log behind the place where no log has it. None if the place lies ahead, or the report
+/// before it has another sum.
+fn find(history: &Place, today: &Reader, place: u64, last_sum: u32) -> Result<Option<(Reader, u64)>, OpenError> {
     if place > today.sequence() {
         return Ok(None);
     }
@@ -172,17 +193,14 @@ fn find(history: &Place, today: &Reader, place: u64, last_sum: u32) -> Result<Op
     let mut log = history.clone();
     let mut first = today.first_sequence();
     while place < first {
-        let Some(day) = days.pop() else { return Ok(None) };
-        log = Place::folder(folder(history, day));
-        let opened = open(&log, Start::Oldest)?;
-        if opened.owner().journal != today.owner().journal {
-            return Ok(None);
+        let Some(day) = days.pop() else { return begin(&log, first).map(Some) };
+        let older = Place::folder(folder(history, day));
+        let opened = open(&older, Start::Oldest)?;
+        // The archive of another journal, or a place between two logs, which was set aside and is in none.
+        if opened.owner().journal != today.owner().journal || place > open(&older, Start::Now)?.sequence() {
+            return begin(&log, first).map(Some);
         }
-        first = opened.first_sequence();
-        // What lay between two days was set aside, and is nowhere.
-        if place > open(&log, Start::Now)?.sequence() {
-            return Ok(None);
-        }
+        (log, first) = (older, opened.first_sequence());
     }
     // What is the first of its day has the last of another one before it, which is no frame here.
     if last_sum != 0 && place > first {
@@ -197,7 +215,12 @@ fn find(history: &Place, today: &Reader, place: u64, last_sum: u32) -> Result<Op
             return Ok(None);
         }
     }
-    open(&log, Start::Sequence(place)).map(Some)
+    Ok(Some((open(&log, Start::Sequence(place))?, place)))
+}
+
+/// Opens a log at its first frame, whose place is returned too.
+fn begin(log: &Place, first: u64) -> Result<(Reader, u64), OpenError> {
+    Ok((open(log, Start::Oldest)?, first))
 }
 
 fn open(place: &Place, start: Start) -> Result<Reader, OpenError> {

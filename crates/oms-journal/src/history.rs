@@ -13,7 +13,6 @@
 //! takes is said again, and reports that the journal has lost with its own tail are taken out of it.
 
 use std::fs;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -23,7 +22,7 @@ use tickpath_orders::Output;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::JournalError;
-use crate::archive::{Archive, folder, read_start};
+use crate::archive::{Archive, archived, archived_days, folder, free, is_put_away, read_start};
 use crate::lane::frame;
 use crate::ledger::place_of;
 
@@ -75,19 +74,21 @@ struct Shared {
 #[derive(Debug, Default)]
 struct Marked {
     place: Option<Place>,
+    /// Owner of the current day's log.
+    owner: Owner,
     /// Rising.
     list: Vec<Mark>,
-    /// The day before, for who was away when it ended.
-    before: Option<Before>,
+    /// Archived days that are read for clients that were away, rising.
+    ended: Vec<EndedDay>,
+    /// Archived days that are read at most; zero for all.
+    keep: usize,
 }
 
-/// The history of a day that is over.
+/// The history of an archived day.
 #[derive(Debug)]
-struct Before {
+struct EndedDay {
     place: Place,
     first: Mark,
-    /// The number behind its last frame.
-    end: u64,
 }
 
 /// A frame of the log, and the number of each session's next report there.
@@ -228,8 +229,8 @@ impl Found {
         let is_ahead = |has: &Vec<u64>| (0..has.len()).any(|s| has[s] > said.get(s).copied().unwrap_or(0));
         let place = &self.config.place;
         // Made ready at the end, and not for what is only being opened.
-        let before = Before::find(place, &self.owner);
-        let first_sequence = self.first.max(before.as_ref().map_or(0, |before| before.end));
+        let ended = EndedDay::find(place, &self.owner, 1);
+        let first_sequence = self.first.max(ended.last().map_or(0, EndedDay::end));
         let config = Config { owner: self.owner, first_sequence, reserve_bytes: 0, ..self.config.clone() };
         let marks = Marks::default();
         let mut kept = None;
@@ -242,7 +243,7 @@ impl Found {
         let log = Writer::open(&config, calibration)?;
         let next = self.has.clone().unwrap_or_default();
         let mut history = History { log, config, calibration: *calibration, next, unmarked: 0, marks: marks.clone() };
-        (marks.lock().place, marks.lock().before) = (Some(place.clone()), before);
+        *marks.lock() = Marked { place: Some(place.clone()), owner: self.owner, list: Vec::new(), ended, keep: 1 };
         if history.log.is_new() {
             let first = kept.as_ref().map_or(base, |(base, _)| base);
             history.next = first.to_vec();
@@ -287,11 +288,12 @@ impl History {
         let marks = self.marks.clone();
         // Nobody opens the new log with the marks of the old one.
         let mut marked = marks.lock();
-        let end = self.log.sequence();
         self.log.move_on(&self.config, &self.calibration, &folder)?;
         self.log.reserve(0).map_err(JournalError::Disk)?;
         let first = marked.list.first().cloned();
-        marked.before = first.map(|first| Before { place: Place::folder(folder), first, end });
+        marked.ended.extend(first.map(|first| EndedDay { place: Place::folder(folder), first }));
+        marked.owner = self.config.owner;
+        marked.forget();
         self.begin(&mut marked)?;
         // Whoever reads sees by it that all of the day before was said.
         marks.0.day.fetch_add(1, Ordering::Release);
@@ -361,10 +363,20 @@ impl Marks {
         self.lock().first(session)
     }
 
-    /// The number of a session's first report that can be read: this day's, or the one's before.
+    /// Returns the number of a session's first report that can be read, in the archived days that are kept or in the
+    /// current one.
     pub fn oldest(&self, session: u16) -> u64 {
         let marked = self.lock();
-        marked.before.as_ref().map_or_else(|| marked.first(session), |before| before.first.next(session))
+        marked.ended.first().map_or_else(|| marked.first(session), |day| day.first.next(session))
+    }
+
+    /// Makes so many archived days readable, for clients that resume after them; zero for all. It deletes no file. Without
+    /// a call only the last archived day is readable.
+    pub fn keep(&self, days: u32) {
+        let mut marked = self.lock();
+        marked.keep = days as usize;
+        let Some(place) = &marked.place else { return };
+        marked.ended = EndedDay::find(place, &marked.owner, marked.keep);
     }
 
     /// The days that have begun so far.
@@ -396,17 +408,26 @@ impl Marks {
 
 impl Marked {
     fn read(&self, session: u16, from: u64) -> Result<Reading, OpenError> {
-        if let Some(Before { place, first, .. }) = &self.before
-            && from < self.first(session)
-            && let Ok(log) = Reader::open(place, Start::Oldest, Registration::Unregistered)
-        {
-            return Ok(Reading { log, session, first: from.max(first.next(session)), is_over: true });
+        let ends = self.ended.iter().skip(1).map(|day| day.first.next(session)).chain([self.first(session)]);
+        for (day, end) in self.ended.iter().zip(ends) {
+            // The reports of a day whose files are gone are a gap.
+            if from < end
+                && let Ok(log) = Reader::open(&day.place, Start::Oldest, Registration::Unregistered)
+            {
+                return Ok(Reading { log, session, first: from.max(day.first.next(session)), end: Some(end) });
+            }
         }
         let behind = self.list.partition_point(|mark| mark.next(session) <= from);
         let first = if behind == 0 { self.first(session) } else { from };
         let at = self.list.get(behind.saturating_sub(1)).map_or(Start::Oldest, |mark| Start::Sequence(mark.sequence));
         let log = Reader::open(self.place()?, at, Registration::Unregistered)?;
-        Ok(Reading { log, session, first, is_over: false })
+        Ok(Reading { log, session, first, end: None })
+    }
+
+    /// Drops the oldest archived days beyond those that are read.
+    fn forget(&mut self) {
+        let more = if self.keep == 0 { 0 } else { self.ended.len().saturating_sub(self.keep) };
+        self.ended.drain(..more);
     }
 
     fn first(&self, session: u16) -> u64 {
@@ -429,14 +450,18 @@ pub struct Reading {
     log: Reader,
     session: u16,
     first: u64,
-    /// It reads a day that was over when it began.
-    is_over: bool,
+    end: Option<u64>,
 }
 
 impl Reading {
     /// Whether it reads a day that was over when it began.
     pub fn is_over(&self) -> bool {
-        self.is_over
+        self.end.is_some()
+    }
+
+    /// Returns the number of the session's first report behind the archived day that is read; none for the current day.
+    pub fn end(&self) -> Option<u64> {
+        self.end
     }
 
     /// Looks at up to so many frames and hands over the session's, until it is told to stop; false where the log ends.
@@ -522,28 +547,34 @@ fn keep_known(place: &Place, said: &[u64]) -> Result<(Vec<u64>, Vec<Kept>), Jour
     Ok((base, kept))
 }
 
-impl Before {
-    /// The last day of this journal that was put away before this one began.
-    fn find(place: &Place, now: &Owner) -> Option<Self> {
-        let day = archived_days(place).into_iter().rfind(|&first| first < now.base && is_put_away(place, first))?;
-        let place = Place::folder(folder(place, day));
+impl EndedDay {
+    /// Finds the last days of this journal that were archived before this owner's day began, rising: at most so many, or
+    /// all for zero.
+    fn find(place: &Place, now: &Owner, keep: usize) -> Vec<Self> {
+        let firsts = archived_days(place).into_iter().rev();
+        let before = firsts.filter(|&first| first < now.base && is_put_away(place, first));
+        let opened = before.filter_map(|first| Self::open(Place::folder(folder(place, first))));
+        let own = opened.take_while(|(journal, _)| *journal == now.journal).map(|(_, day)| day);
+        let mut days: Vec<Self> = if keep == 0 { own.collect() } else { own.take(keep).collect() };
+        days.reverse();
+        days
+    }
+
+    /// Opens an archived day and returns its journal's id with it; none if it cannot be read.
+    fn open(place: Place) -> Option<(u64, Self)> {
         let mut log = Reader::open(&place, Start::Oldest, Registration::Unregistered).ok()?;
         let mut scan = Scan::default();
         if let Next::Message(message) = log.next().ok()? {
             scan.take(&message);
         }
         let first = scan.marks.into_iter().next()?;
-        let end = Reader::open(&place, Start::Now, Registration::Unregistered).map_or(0, |log| log.sequence());
-        (log.owner().journal == now.journal).then_some(Self { place, first, end })
+        Some((log.owner().journal, Self { place, first }))
     }
-}
 
-/// The days that were put away, each by the first record of its journal's log, rising.
-pub(crate) fn archived_days(place: &Place) -> Vec<u64> {
-    let entries = fs::read_dir(place.dir().join("archive")).into_iter().flatten().flatten();
-    let mut days: Vec<u64> = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u64>().ok()).collect();
-    days.sort_unstable();
-    days
+    /// Returns the number behind its last frame.
+    fn end(&self) -> u64 {
+        Reader::open(&self.place, Start::Now, Registration::Unregistered).map_or(0, |log| log.sequence())
+    }
 }
 
 /// Puts a history away that is not this day's, or not true any more.
@@ -560,20 +591,4 @@ fn set_aside(place: &Place) -> Result<(), JournalError> {
         Ok(())
     });
     moved.map_err(JournalError::NotArchived)
-}
-
-/// Where a day goes that is over.
-fn archived(place: &Place, first: u64) -> PathBuf {
-    free(folder(place, first))
-}
-
-/// Whether that day lies in its folder, which is made before it does.
-fn is_put_away(place: &Place, first: u64) -> bool {
-    Place::folder(folder(place, first)).exists()
-}
-
-/// The folder, or, if a log is there, one beside it.
-fn free(folder: PathBuf) -> PathBuf {
-    let copies = (1_u64..).map(|copy| folder.with_extension(copy.to_string()));
-    std::iter::once(folder.clone()).chain(copies).find(|folder| !Place::folder(folder).exists()).unwrap_or(folder)
 }

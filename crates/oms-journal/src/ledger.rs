@@ -256,6 +256,7 @@ fn operators_number(input: &Input) -> u32 {
         Input::CancelScope(cancel) => cancel.lane_sequence,
         Input::EnterOrder(enter) => enter.lane_sequence,
         Input::EnterFill(enter) => enter.lane_sequence,
+        Input::EnterPosition(enter) => enter.lane_sequence,
         Input::Reconcile(reconcile) => reconcile.lane_sequence,
         _ => 0,
     }

@@ -14,6 +14,7 @@ use tickpath_oms_journal::{Ballast, JournalError};
 use tickpath_orders::{DayEnd, WordError};
 
 use crate::OmsError;
+use crate::calendar::Calendar;
 use crate::notice::Notice;
 use crate::sequencer::Sequencer;
 
@@ -37,12 +38,14 @@ pub enum CommandError {
         last: u32,
     },
     /// The day lies ahead.
-    #[error("day {day} has not begun: it is {today} in UTC; name {today} or an earlier day by --day")]
+    #[error("day {day} has not begun: it is {today} in {zone}; name {today} or an earlier day by --day")]
     Ahead {
         /// The day, as 20261122.
         day: u32,
-        /// The current day in UTC.
+        /// The current day in that time zone.
         today: u32,
+        /// The time zone of the calendar; UTC without one.
+        zone: String,
     },
     /// The disk lacks room for the roll.
     #[error(
@@ -62,11 +65,16 @@ pub enum CommandError {
 impl<C: Clock> Sequencer<C> {
     /// Checks that a day may end as it is named; a day of zero has no name, and is not held against others.
     pub(crate) fn check_day(&self, end: &DayEnd) -> Result<(), CommandError> {
-        let today = utc_day(self.clock.calibration().utc_ns_of(self.clock.ticks()));
+        let now = self.clock.calibration().utc_ns_of(self.clock.ticks());
+        let calendar = self.due.calendar.as_ref();
+        let today = calendar.map_or_else(|| utc_day(now), |calendar| calendar.today(now));
         match (end.day, self.last_day) {
             (0, _) => Ok(()),
             (day, last) if day <= last => Err(CommandError::Ended { day, last }),
-            (day, _) if day > today => Err(CommandError::Ahead { day, today }),
+            (day, _) if day > today => {
+                let zone = calendar.map_or("UTC", Calendar::zone_name).to_owned();
+                Err(CommandError::Ahead { day, today, zone })
+            }
             _ => Ok(()),
         }
     }

@@ -30,10 +30,12 @@
 
 pub mod agent;
 mod answers;
+pub mod calendar;
 mod commit;
 mod config;
 mod day;
 mod define;
+mod due;
 mod error;
 pub mod front;
 mod identity;

@@ -99,6 +99,20 @@ pub enum Notice {
         /// The venue's reason.
         reason: u16,
     },
+    /// A day ended by the calendar.
+    DayEnded {
+        /// The day, as 20261122.
+        day: u32,
+        /// Its end had passed while no OMS ran.
+        is_late: bool,
+    },
+    /// A day should have ended by the calendar, and was refused to.
+    DayNotEnded {
+        /// The day, as 20261122.
+        day: u32,
+        /// Why.
+        why: String,
+    },
 }
 
 impl Notice {
@@ -122,6 +136,8 @@ impl Notice {
             Self::HistoryLost(_) => 14,
             Self::Silent { .. } => 15,
             Self::RefusedOpen { .. } => 16,
+            Self::DayEnded { .. } => 17,
+            Self::DayNotEnded { .. } => 18,
         }
     }
 }
@@ -178,6 +194,13 @@ impl fmt::Display for Notice {
                 order.epoch(),
                 order.sequence()
             ),
+            Self::DayEnded { day, is_late: false } => write!(f, "day {day} has ended by the calendar"),
+            Self::DayEnded { day, is_late: true } => {
+                write!(f, "day {day} has ended now: its end by the calendar passed before this OMS could end it")
+            }
+            Self::DayNotEnded { day, why } => {
+                write!(f, "day {day} should have ended by the calendar: {why}. It is tried again every minute")
+            }
             Self::DiskFailed(why) => write!(
                 f,
                 "the journal's disk has failed ({why}); new orders, and those that had not left, are denied, cancels pass, \

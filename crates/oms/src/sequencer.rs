@@ -16,6 +16,7 @@ use tickpath_orders::{
 
 use crate::OmsError;
 use crate::answers::Answers;
+use crate::calendar::DueDay;
 use crate::commit::{AckLevel, Commit, CommitByHand};
 use crate::lanes::Event;
 use crate::notice::{Notice, Notices};
@@ -87,6 +88,8 @@ pub struct Sequencer<C> {
     pub(crate) questions: Questions,
     /// The last day that ended by name, as 20261122; zero before the first.
     pub(crate) last_day: u32,
+    /// The calendar by which days end.
+    pub(crate) due: DueDay,
 }
 
 /// The core's side of a front.
@@ -306,7 +309,7 @@ impl<C: Clock> Sequencer<C> {
             if now.wrapping_sub(self.venues_seen) > self.clock.calibration().ticks_of_ns(VENUES_NS) {
                 self.venues_seen = now;
                 self.look_at_levels();
-                done += self.look_after_venues()? + self.look_for_answers()?;
+                done += self.look_after_venues()? + self.look_for_answers()? + self.end_due_day()?;
             }
         }
         if self.core.keeps_waiting() {

@@ -16,6 +16,7 @@ use tickpath_orders::{
 
 use crate::OmsError;
 use crate::answers::Answers;
+use crate::calendar::DueDay;
 use crate::commit::{AckLevel, Commit};
 use crate::config::Config;
 use crate::define::raise;
@@ -134,6 +135,7 @@ impl<C: Clock> Sequencer<C> {
             answers: Answers::default(),
             questions: Questions::default(),
             last_day: 0,
+            due: DueDay::default(),
         }
     }
 

@@ -2,10 +2,10 @@
 
 use tickpath_clock::Clock;
 use tickpath_log::Message;
-use tickpath_market::{OrdStatus, Quantity};
+use tickpath_market::{OrdStatus, Price, Quantity};
 use tickpath_orders::{
-    CancelScope, DayEnd, EnterFill, EnterOrder, Input, Inquire, KILL_DISK, Kill, OrderView, Reconcile, RecordKind,
-    Resolve, WordError,
+    CancelScope, DayEnd, EnterFill, EnterOrder, EnterPosition, Input, Inquire, KILL_DISK, Kill, OrderView, Reconcile,
+    RecordKind, Resolve, WordError,
 };
 use zerocopy::FromBytes;
 
@@ -27,10 +27,15 @@ impl<C: Clock> Sequencer<C> {
     /// Takes a word that somebody waits for, as the journal's record of it, and tells what came of it. One that the core would
     /// not take is not journaled.
     pub fn word(&mut self, received: u64, kind: u8, record: &[u8]) -> Result<Result<Taken, CommandError>, OmsError> {
-        let Some(word) = read(kind, record, 0) else {
+        let Some(mut word) = read(kind, record, 0) else {
             self.refused += 1;
             return Ok(Err(WordError::NoWord.into()));
         };
+        if let Input::EnterPosition(enter) = &mut word
+            && enter.price == Price::ZERO
+        {
+            (enter.price, _) = self.reference(enter.symbol, received);
+        }
         if let Err(why) = self.core.judge(&word) {
             return Ok(Err(why.into()));
         }
@@ -127,6 +132,9 @@ fn read(kind: u8, bytes: &[u8], lane_sequence: u32) -> Option<Input> {
         }
         RecordKind::EnterFill => {
             Input::EnterFill(EnterFill { lane_sequence, ..EnterFill::read_from_bytes(bytes).ok()? })
+        }
+        RecordKind::EnterPosition => {
+            Input::EnterPosition(EnterPosition { lane_sequence, ..EnterPosition::read_from_bytes(bytes).ok()? })
         }
         RecordKind::Reconcile => {
             Input::Reconcile(Reconcile { lane_sequence, ..Reconcile::read_from_bytes(bytes).ok()? })

@@ -15,10 +15,11 @@
 //! leaves before the disk has its input, there is no doubt.
 
 use tickpath_market::{ClientOrderId, ExecType, ExecutionReport, NewOrder, OrderId, Quantity, Request, VenueId};
+use tickpath_risk::{GIVE_UP, OTHER_LINE, RejectRule};
 
 use crate::core::{At, Core};
 use crate::order::{ASTRAY, NONE, Order};
-use crate::reject::{GIVE_UP, OTHER_LINE, RejectRule, Try};
+use crate::reject::Try;
 use crate::reports::{Said, is_never_heard};
 use crate::requests::told;
 use crate::state::{Event, Phase, step};

@@ -295,6 +295,29 @@ pub struct EnterFill {
     pub reason: [u8; 32],
 }
 
+/// An admin enters the position that an account began the day with, or a change of a position. No trade: it counts in no
+/// traded value and in no count of fills.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct EnterPosition {
+    /// The net position, or the change of it; negative is sold.
+    pub quantity: Quantity,
+    /// The price from which its profit counts; zero for the latest price that is known.
+    pub price: Price,
+    /// The account.
+    pub account: AccountId,
+    /// The instrument.
+    pub symbol: SymbolId,
+    /// 1 if the quantity is a change.
+    pub adjusts: u8,
+    /// Zero.
+    pub reserved: [u8; 3],
+    /// The low half of its number in the operator's lane.
+    pub lane_sequence: u32,
+    /// Who says so and why: text, padded with zeros. Not empty.
+    pub reason: [u8; 32],
+}
+
 /// Time has passed: an order whose events have missed a number for too long is in doubt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]

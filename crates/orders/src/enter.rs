@@ -1,6 +1,7 @@
-//! What an admin enters by hand: an order that its venue works and that is not known here, and a fill that never came.
+//! What an admin enters by hand: an order that its venue works and that is not known here, a fill that never came, and the
+//! position of an account.
 //!
-//! Neither is checked against limits: it has happened. Who enters an order says what its venue calls it; what the venue has
+//! None is checked against limits: it has happened. Who enters an order says what its venue calls it; what the venue has
 //! said of it meanwhile is [kept](crate::foreign) and is taken at once, and the venue is asked how it stands. Where only the
 //! venue's own id of it is known nothing can be asked under our names: what the venue says tells, and a cancel is refused
 //! there. An entered fill has the venue's execution id, so that the venue's own report of it, should it come after all,
@@ -11,7 +12,7 @@ use tickpath_market::{
     TimeInForce, VenueId, VenueOrderId,
 };
 
-use crate::control::{EnterFill, EnterOrder};
+use crate::control::{EnterFill, EnterOrder, EnterPosition};
 use crate::core::{At, Core};
 use crate::order::Order;
 use crate::reports::Said;
@@ -147,6 +148,38 @@ impl Core {
         self.event(at, slot, Said::Filled, &report, out);
         out.mark_manual();
         true
+    }
+
+    /// Takes a position that an admin enters: it counts from now on, at its price.
+    pub(crate) fn enter_position(&mut self, enter: &EnterPosition) -> bool {
+        let Ok((change, price)) = self.entered_change(enter) else { return false };
+        if self.desk.price(enter.symbol) == 0 {
+            self.note_first_price(enter.symbol, price);
+            self.desk.set_price(enter.symbol, price);
+        }
+        let slot = self.positions.open(enter.account, enter.symbol);
+        self.positions.add(slot, change, price);
+        true
+    }
+
+    /// By how much an entered position changes the net one, and from which price it counts; or why it cannot be entered.
+    pub(crate) fn entered_change(&self, enter: &EnterPosition) -> Result<(i128, i64), WordError> {
+        let EnterPosition { account, symbol, .. } = *enter;
+        let undefined = |_| WordError::Undefined { account: account.0, symbol: symbol.0 };
+        let entry = self.desk.entry(account, symbol).map_err(undefined)?;
+        let net = self.position(account, symbol).net;
+        let change = i128::from(enter.quantity.0) - if enter.adjusts == 0 { net } else { 0 };
+        let price = if enter.price == Price::ZERO { self.desk.price(symbol) } else { enter.price.0 };
+        if enter.reason[0] == 0 {
+            return Err(WordError::Reason);
+        } else if enter.adjusts == 0 && entry.open.fills > 0 {
+            return Err(WordError::Traded(account.0));
+        } else if change == 0 {
+            return Err(WordError::NoChange(Quantity(i64::try_from(net).unwrap_or(i64::MAX))));
+        } else if price == 0 {
+            return Err(WordError::Unpriced(symbol.0));
+        }
+        Ok((change, price))
     }
 
     /// The order whose fill would be entered, or why it cannot be.

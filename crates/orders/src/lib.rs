@@ -22,7 +22,7 @@
 //! | `operate.rs`    | what happens at starts, lines, doubts, and by operators            |
 //! | `words.rs`      | which words of an operator can be taken, and why one cannot        |
 //! | `unanswered.rs` | orders whose venue owes an answer                                  |
-//! | `enter.rs`      | orders and fills that an admin enters by hand                      |
+//! | `enter.rs`      | orders, fills and positions that an admin enters by hand           |
 //! | `foreign.rs`    | reports of orders that are not known here                          |
 //! | `again.rs`      | what is tried again after its venue has refused it                 |
 //! | `reject.rs`     | after which codes of a venue, and what is kept of an order for it  |
@@ -97,9 +97,9 @@ mod words;
 pub use self::bears::Bearer;
 pub use self::conditional::Armed;
 pub use self::control::{
-    Boot, CancelScope, DayEnd, Doubt, EnterFill, EnterOrder, Fired, Inquire, KILL_ACCOUNT, KILL_ALL, KILL_DISK,
-    KILL_SESSION, KILL_SYMBOL, Kill, LOST_ORDER, LOST_REPORTS, LOST_REQUESTS, Line, Login, Reconcile, Release, Resolve,
-    Returned, Timer, scope_name, scope_named,
+    Boot, CancelScope, DayEnd, Doubt, EnterFill, EnterOrder, EnterPosition, Fired, Inquire, KILL_ACCOUNT, KILL_ALL,
+    KILL_DISK, KILL_SESSION, KILL_SYMBOL, Kill, LOST_ORDER, LOST_REPORTS, LOST_REQUESTS, Line, Login, Reconcile,
+    Release, Resolve, Returned, Timer, scope_name, scope_named,
 };
 pub use self::core::{At, CORE_VERSION, Config, Core, Counts};
 pub use self::foreign::Foreign;
@@ -108,16 +108,15 @@ pub use self::order::OrderView;
 pub use self::output::{Output, Outputs};
 pub use self::position::PositionView;
 pub use self::record::{
-    CancelRecord, ConditionalRecord, Digest, Envelope, Input, Lane, MassCancelRecord, NAME_SESSION, NAME_VENUE, Name,
-    NewRecord, RECORD_BYTES, RecordError, RecordKind, ReplaceConditionalRecord, ReplaceRecord, ReportRecord, Rolled,
-    Start, StatusRecord, Stop,
+    CancelRecord, ConditionalRecord, Digest, Envelope, Input, Lane, MassCancelRecord, NewRecord, RECORD_BYTES,
+    RecordError, RecordKind, ReplaceConditionalRecord, ReplaceRecord, ReportRecord, Rolled, Start, StatusRecord, Stop,
 };
-pub use self::reject::{GIVE_UP, OTHER_LINE, RETRY, RejectRule};
 pub use self::spare::Page;
 pub use self::unanswered::Unanswered;
 pub use self::words::WordError;
 pub use tickpath_risk::{
-    ALL_ACCOUNTS, AccountLimits, Denial, Ended, FirmLimits, Grant, Hours, Instrument, MAY_CANCEL, MAY_MASS_CANCEL,
-    MAY_NEW, MAY_REPLACE, MAY_STATUS, Measure, SessionRules, SymbolLimits, VenueRules, checks_table,
+    ALL_ACCOUNTS, AccountLimits, Denial, Ended, FirmLimits, GIVE_UP, Grant, Hours, Instrument, MAY_CANCEL,
+    MAY_MASS_CANCEL, MAY_NEW, MAY_REPLACE, MAY_STATUS, Measure, NAME_SESSION, NAME_VENUE, Name, OTHER_LINE, RETRY,
+    RejectRule, SessionRules, SymbolLimits, VenueRules, checks_table,
 };
 pub use tickpath_slots::{Index, SnapshotError, tag};

@@ -53,6 +53,7 @@ impl Core {
             Input::CancelScope(cancel) => self.cancel_scope(at, cancel, out),
             Input::EnterOrder(enter) => self.enter_order(at, enter, out),
             Input::EnterFill(enter) => self.enter_fill(at, enter, out),
+            Input::EnterPosition(enter) => self.enter_position(enter),
             Input::Timer(_) => self.timer(at, out),
             Input::DayEnd(_) => self.end_day(out),
             Input::Fired(fired) => self.fire(at, fired, out),

@@ -171,9 +171,14 @@ impl Positions {
             Side::Buy => i128::from(quantity),
             Side::Sell => -i128::from(quantity),
         };
+        self.add(slot, signed, price);
+    }
+
+    /// Adds to a position what it holds more, or less, from this price on.
+    pub(crate) fn add(&mut self, slot: u32, signed: i128, price: i64) {
         self.list[slot as usize].view.net += signed;
         let result = &mut self.results[slot as usize];
-        *result = result.saturating_sub(signed * i128::from(price));
+        *result = result.saturating_sub(signed.saturating_mul(price.into()));
     }
 
     /// The positions of an account: place and symbol.

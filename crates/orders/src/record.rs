@@ -4,14 +4,13 @@ use tickpath_market::{
     CancelOrder, ConditionalOrder, ExecutionReport, MassCancel, NewOrder, Price, ReplaceConditional, ReplaceOrder,
     Request, StatusRequest, VenueId,
 };
-use tickpath_risk::{ACCOUNT_BYTES, INSTRUMENT_BYTES, SESSION_BYTES};
+use tickpath_risk::{ACCOUNT_BYTES, INSTRUMENT_BYTES, Name, RejectRule, SESSION_BYTES};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::control::{
-    Boot, CancelScope, DayEnd, Doubt, EnterFill, EnterOrder, Fired, Inquire, Kill, Line, Login, Reconcile, Release,
-    Resolve, Returned, Timer,
+    Boot, CancelScope, DayEnd, Doubt, EnterFill, EnterOrder, EnterPosition, Fired, Inquire, Kill, Line, Login,
+    Reconcile, Release, Resolve, Returned, Timer,
 };
-use crate::reject::RejectRule;
 use crate::{AccountLimits, Ended, FirmLimits, Grant, Instrument, SessionRules, SymbolLimits, VenueRules};
 
 /// Bytes of the longest record.
@@ -71,6 +70,8 @@ pub enum Input {
     EnterOrder(EnterOrder),
     /// An admin enters a fill by hand.
     EnterFill(EnterFill),
+    /// An admin enters a position by hand.
+    EnterPosition(EnterPosition),
     /// Time has passed.
     Timer(Timer),
     /// The day has ended.
@@ -185,6 +186,8 @@ record_kinds! {
     Name = 101,
     /// [`Reconcile`]
     Reconcile = 102,
+    /// [`EnterPosition`]
+    EnterPosition = 103,
 }
 
 /// Why bytes are not the journal record they claim to be. Codes inside a record are the core's to judge: what an older
@@ -340,44 +343,6 @@ pub struct Lane {
     pub reserved: [u8; 5],
 }
 
-/// The name of a venue, or of the user of a session. Not an input: the shell knows by it whether a number would be given to
-/// another venue or user.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
-#[repr(C)]
-pub struct Name {
-    /// The number of the venue or of the session.
-    pub number: u16,
-    /// [`NAME_VENUE`] or [`NAME_SESSION`].
-    pub of: u8,
-    /// Zero.
-    pub reserved: [u8; 5],
-    /// UTF-8, padded with zeros. A longer name is cut.
-    pub name: [u8; NAME_BYTES],
-}
-
-/// [`Name::of`]: a venue.
-pub const NAME_VENUE: u8 = 1;
-/// [`Name::of`]: a session, which is named by its user.
-pub const NAME_SESSION: u8 = 2;
-/// Bytes of a name in the journal.
-const NAME_BYTES: usize = 64;
-
-impl Name {
-    /// The name of a venue or of a session's user.
-    pub fn new(of: u8, number: u16, text: &str) -> Self {
-        let mut name = [0; NAME_BYTES];
-        let bytes = &text.as_bytes()[..text.len().min(NAME_BYTES)];
-        name[..bytes.len()].copy_from_slice(bytes);
-        Self { number, of, reserved: [0; 5], name }
-    }
-
-    /// The name as text; a character that was cut is shown as one that is unknown.
-    pub fn text(&self) -> String {
-        let end = self.name.iter().position(|&byte| byte == 0).unwrap_or(NAME_BYTES);
-        String::from_utf8_lossy(&self.name[..end]).into_owned()
-    }
-}
-
 /// Where the core stood when the record was written. A check, not an input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
@@ -469,6 +434,7 @@ impl Input {
             RecordKind::CancelScope => Self::CancelScope(flat(kind, bytes)?),
             RecordKind::EnterOrder => Self::EnterOrder(flat(kind, bytes)?),
             RecordKind::EnterFill => Self::EnterFill(flat(kind, bytes)?),
+            RecordKind::EnterPosition => Self::EnterPosition(flat(kind, bytes)?),
             RecordKind::Timer => Self::Timer(flat(kind, bytes)?),
             RecordKind::DayEnd => Self::DayEnd(flat(kind, bytes)?),
             RecordKind::Fired => Self::Fired(flat(kind, bytes)?),
@@ -509,6 +475,7 @@ impl Input {
             Self::CancelScope(_) => RecordKind::CancelScope,
             Self::EnterOrder(_) => RecordKind::EnterOrder,
             Self::EnterFill(_) => RecordKind::EnterFill,
+            Self::EnterPosition(_) => RecordKind::EnterPosition,
             Self::Timer(_) => RecordKind::Timer,
             Self::DayEnd(_) => RecordKind::DayEnd,
             Self::Fired(_) => RecordKind::Fired,
@@ -561,6 +528,7 @@ impl Input {
             Self::CancelScope(record) => put(&record, buffer),
             Self::EnterOrder(record) => put(&record, buffer),
             Self::EnterFill(record) => put(&record, buffer),
+            Self::EnterPosition(record) => put(&record, buffer),
             Self::Timer(record) => put(&record, buffer),
             Self::DayEnd(record) => put(&record, buffer),
             Self::Fired(record) => put(&record, buffer),

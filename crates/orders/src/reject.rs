@@ -2,35 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use tickpath_market::{NewOrder, VenueId};
+use tickpath_market::NewOrder;
+use tickpath_risk::{GIVE_UP, OTHER_LINE, RejectRule};
 use tickpath_slots::{Load, Save, SnapshotError};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::order::Order;
 use crate::route::VENUES;
-
-/// [`RejectRule::action`]: the order is over, as it is after any code that has no rule.
-pub const GIVE_UP: u8 = 0;
-/// [`RejectRule::action`]: it is tried again, by whichever line is ready.
-pub const RETRY: u8 = 1;
-/// [`RejectRule::action`]: it is tried again by another line than the one that brought the refusal, if another is up.
-pub const OTHER_LINE: u8 = 2;
-
-/// What is done with a new order that its venue refuses with a code.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
-#[repr(C)]
-pub struct RejectRule {
-    /// Whose code it is.
-    pub venue: VenueId,
-    /// The venue's code: `reason` of its report.
-    pub code: u16,
-    /// [`GIVE_UP`], [`RETRY`] or [`OTHER_LINE`].
-    pub action: u8,
-    /// An order that was tried again so often, for whatever codes, is over.
-    pub times: u8,
-    /// Zero.
-    pub reserved: u16,
-}
 
 /// The table, and the orders that it may come to.
 #[derive(Debug, Default)]

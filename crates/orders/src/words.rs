@@ -112,6 +112,17 @@ pub enum WordError {
         /// What it asks for.
         most: Quantity,
     },
+    /// The start of the day is over.
+    #[error(
+        "account {0} has traded since the day began, so this is no position of its start; enter the change by --adjust"
+    )]
+    Traded(u32),
+    /// No price is known.
+    #[error("no price of symbol {0} is known; enter one behind the quantity")]
+    Unpriced(u32),
+    /// The position stays as it is.
+    #[error("the position is {0} and would stay so; enter another quantity")]
+    NoChange(Quantity),
     /// It is no word.
     #[error("this is no operator's word; is the sender of another version?")]
     NoWord,
@@ -131,6 +142,7 @@ impl Core {
             }
             Input::EnterOrder(enter) => self.entered(enter).map(drop),
             Input::EnterFill(enter) => self.may_enter_fill(enter).map(drop),
+            Input::EnterPosition(enter) => self.entered_change(enter).map(drop),
             Input::DayEnd(_) => Ok(()),
             _ => Err(WordError::NoWord),
         }

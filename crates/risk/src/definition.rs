@@ -240,6 +240,67 @@ pub struct Ended {
     pub reserved: u8,
 }
 
+/// [`RejectRule::action`]: the order is over, as it is after any code that has no rule.
+pub const GIVE_UP: u8 = 0;
+/// [`RejectRule::action`]: it is tried again, by whichever line is ready.
+pub const RETRY: u8 = 1;
+/// [`RejectRule::action`]: it is tried again by another line than the one that brought the refusal, if another is up.
+pub const OTHER_LINE: u8 = 2;
+
+/// What is done with a new order that its venue refuses with a code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct RejectRule {
+    /// Whose code it is.
+    pub venue: VenueId,
+    /// The venue's code: `reason` of its report.
+    pub code: u16,
+    /// [`GIVE_UP`], [`RETRY`] or [`OTHER_LINE`].
+    pub action: u8,
+    /// An order that was tried again so often, for whatever codes, is over.
+    pub times: u8,
+    /// Zero.
+    pub reserved: u16,
+}
+
+/// The name of a venue, or of the user of a session. Not an input: the shell knows by it whether a number would be given to
+/// another venue or user.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct Name {
+    /// The number of the venue or of the session.
+    pub number: u16,
+    /// [`NAME_VENUE`] or [`NAME_SESSION`].
+    pub of: u8,
+    /// Zero.
+    pub reserved: [u8; 5],
+    /// UTF-8, padded with zeros. A longer name is cut.
+    pub name: [u8; NAME_BYTES],
+}
+
+/// [`Name::of`]: a venue.
+pub const NAME_VENUE: u8 = 1;
+/// [`Name::of`]: a session, which is named by its user.
+pub const NAME_SESSION: u8 = 2;
+/// Bytes of a name in the journal.
+const NAME_BYTES: usize = 64;
+
+impl Name {
+    /// The name of a venue or of a session's user.
+    pub fn new(of: u8, number: u16, text: &str) -> Self {
+        let mut name = [0; NAME_BYTES];
+        let bytes = &text.as_bytes()[..text.len().min(NAME_BYTES)];
+        name[..bytes.len()].copy_from_slice(bytes);
+        Self { number, of, reserved: [0; 5], name }
+    }
+
+    /// The name as text; a character that was cut is shown as one that is unknown.
+    pub fn text(&self) -> String {
+        let end = self.name.iter().position(|&byte| byte == 0).unwrap_or(NAME_BYTES);
+        String::from_utf8_lossy(&self.name[..end]).into_owned()
+    }
+}
+
 /// Bytes of an [`Instrument`] up to core version 3: what lies behind them is what [`check_rare`](crate::check_rare) looks at.
 pub const INSTRUMENT_BYTES: usize = 32;
 /// The same of [`AccountLimits`].

@@ -19,9 +19,9 @@ mod rare;
 mod risk;
 
 pub use self::definition::{
-    ACCOUNT_BYTES, ALL_ACCOUNTS, AccountLimits, Ended, FirmLimits, Grant, Hours, INSTRUMENT_BYTES, Instrument,
-    MAY_CANCEL, MAY_MASS_CANCEL, MAY_NEW, MAY_REPLACE, MAY_STATUS, SESSION_BYTES, SessionRules, SymbolLimits,
-    VenueRules, says_more,
+    ACCOUNT_BYTES, ALL_ACCOUNTS, AccountLimits, Ended, FirmLimits, GIVE_UP, Grant, Hours, INSTRUMENT_BYTES, Instrument,
+    MAY_CANCEL, MAY_MASS_CANCEL, MAY_NEW, MAY_REPLACE, MAY_STATUS, NAME_SESSION, NAME_VENUE, Name, OTHER_LINE, RETRY,
+    RejectRule, SESSION_BYTES, SessionRules, SymbolLimits, VenueRules, says_more,
 };
 pub use self::rare::{Rare, check_rare, checks_table};
 pub use self::risk::{Denial, Facts, MOST_VALUE, Measure, Refusal, check, times};

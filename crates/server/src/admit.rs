@@ -165,7 +165,8 @@ impl<C: Clock> Gateway<C> {
         if asked == FROM_NOW {
             return next;
         }
-        // Who knows no report begins with this day; who knows one goes on with it, also of the day before.
+        // A client that knows no report begins with the current day; one that knows a report resumes behind that, in
+        // archived days too.
         if journal != self.journal {
             return first;
         }

@@ -60,9 +60,9 @@ impl<C: Clock> Gateway<C> {
                 connection.hears = Hears::Live;
             }
             Ok(false) => {
-                // What a day that is over does not hold is in no log: it is told as a hole.
-                if here.is_over() {
-                    connection.next_report = connection.next_report.max(self.marks.first(connection.session));
+                // Reports that an archived day lacks are in no log: the client counts them as a gap.
+                if let Some(end) = here.end() {
+                    connection.next_report = connection.next_report.max(end);
                 }
                 connection.hears = Hears::Reading(None);
             }

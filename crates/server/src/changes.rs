@@ -147,8 +147,8 @@ fn is_for_the_start(path: &[&str]) -> bool {
     matches!(
         path,
         ["name" | "journal" | "ticks" | "metrics" | "web" | "log"]
-            | ["listen" | "tls" | "core" | "drop_copy", ..]
-            | ["sessions", "heartbeat_ms" | "most"]
+            | ["listen" | "tls" | "core" | "day" | "drop_copy", ..]
+            | ["sessions", "heartbeat_ms" | "most" | "keep_days"]
             | ["venue", "lines", ..]
     )
 }

@@ -28,6 +28,8 @@ pub struct ServerConfig {
     pub heartbeat_ms: u32,
     /// Clients at once, and as many drop copies.
     pub most: usize,
+    /// Archived days from which a client resumes; zero for all.
+    pub keep_days: u32,
     /// The file of it all, so that rights and tables can change while it runs; none if they cannot.
     pub settings: Option<Box<Settings>>,
     /// Set by a Release: all files are to be read again.
@@ -60,6 +62,7 @@ impl Settings {
             users: self.users_file.clone(),
             heartbeat_ms: self.sessions.heartbeat_ms,
             most: self.sessions.most as usize,
+            keep_days: self.sessions.keep_days,
             settings: Some(Box::new(self.clone())),
             reload: Arc::default(),
             sessions: self.users.sessions(&self.sessions, &self.accounts),

@@ -174,14 +174,15 @@ impl Connection {
         self.next_report = report.number + 1;
     }
 
-    /// Says a report to somebody else.
-    pub fn copy(&mut self, place: u64, report: &SessionReport<'_>, copied: &Copied) {
+    /// Sends a report of another session, with its time in nanoseconds since the Unix epoch.
+    pub fn copy(&mut self, place: u64, report: &SessionReport<'_>, copied: &Copied, utc_ns: u64) {
         let head = copied.as_bytes();
         let mut payload = [0; MOST_COPY];
         payload[..head.len()].copy_from_slice(head);
         let payload = &mut payload[..head.len() + report.message.len()];
         payload[head.len()..].copy_from_slice(report.message);
-        write_frame(&mut self.out, Kind::Copy.code(), place, report.stamp, payload);
+        // As the text, which older clients ignore.
+        write_with_text(&mut self.out, Kind::Copy.code(), place, report.stamp, payload, &utc_ns.to_le_bytes());
         self.next_report = place + 1;
     }
 

@@ -278,7 +278,7 @@ impl Hearer {
         }
         if connection.has_room() {
             let before = copy.next();
-            let read = copy.turn(TURN, |place, report| {
+            let read = copy.turn_with_time(TURN, |place, report, utc_ns| {
                 if takes.takes(report) {
                     let Connection { next_report: from, .. } = *connection;
                     let copied = Copied {
@@ -288,7 +288,7 @@ impl Hearer {
                         kind: report.kind,
                         reserved: [0; 5],
                     };
-                    connection.copy(place, report, &copied);
+                    connection.copy(place, report, &copied, utc_ns);
                 }
                 connection.has_room()
             });

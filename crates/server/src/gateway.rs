@@ -517,9 +517,11 @@ impl<C> Drop for Gateway<C> {
 
 /// Whether a frame is one of an operator's words.
 fn is_word(frame: &Frame<'_>) -> bool {
-    use RecordKind::{CancelScope, DayEnd, EnterFill, EnterOrder, Inquire, Kill, Reconcile, Resolve};
-    let kind = RecordKind::from_code(frame.kind);
-    matches!(kind, Some(Kill | CancelScope | Resolve | Inquire | DayEnd | EnterOrder | EnterFill | Reconcile))
+    use RecordKind::{CancelScope, DayEnd, EnterFill, EnterOrder, EnterPosition, Inquire, Kill, Reconcile, Resolve};
+    let entered = [EnterOrder, EnterFill, EnterPosition];
+    RecordKind::from_code(frame.kind).is_some_and(|kind| {
+        entered.contains(&kind) || [Kill, CancelScope, Resolve, Inquire, Reconcile, DayEnd].contains(&kind)
+    })
 }
 
 /// Notes a connection that has more to do.

@@ -76,7 +76,13 @@ pub fn run<C: Clock + Sync>(
         let _ = server.events.try_send(ServerEvent::Warning(why));
     }
     let config = Config { history: true, ..config.clone() };
-    let front = |oms: &mut Sequencer<C>, opening| Ok(open(oms, server, opening)?);
+    let calendar = server.settings.as_ref().and_then(|settings| settings.day.clone());
+    let front = |oms: &mut Sequencer<C>, opening| {
+        if let Some(calendar) = calendar {
+            oms.keep_calendar(calendar)?;
+        }
+        Ok::<_, OmsError>(open(oms, server, opening)?)
+    };
     run_with(clock, &config, Some(front), ticks, stop, ready).map_err(|e| match (e, &server.settings) {
         (OmsError::Borne(why), Some(settings)) => OmsError::Borne(places::with_places(why, settings)),
         (e, _) => e,
@@ -90,10 +96,12 @@ fn open<C: Clock>(oms: &mut Sequencer<C>, server: &ServerConfig, opening: Openin
     let bell = bell.transpose().map_err(OpenError::Sockets)?;
     let (desks, changed) = channel();
     let (window, asking) = Window::new(server.events.clone(), changed, oms.clock().ticks(), bell.clone());
+    let marks = oms.history().unwrap_or_default();
+    marks.keep(server.keep_days);
     let opened = Opened {
         journal: oms.journal_id(),
         place: oms.journal_place(),
-        marks: oms.history().unwrap_or_default(),
+        marks,
         next_report: oms.next_reports(),
         asking,
         desks,

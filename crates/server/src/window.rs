@@ -7,9 +7,9 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, channel};
 
 use mio::Waker;
 use tickpath_clock::Clock;
-use tickpath_market::{ExecId, ExecType, ExecutionReport, OrderId};
+use tickpath_market::{AccountId, ExecId, ExecType, ExecutionReport, OrderId};
 use tickpath_oms::{Answer, Difference, OmsError, Position, Sequencer, SessionConfig};
-use tickpath_orders::OrderView;
+use tickpath_orders::{Core, KILL_ACCOUNT, KILL_ALL, KILL_DISK, KILL_SESSION, OrderView, scope_name};
 use tickpath_session::{Kind, Query, Role, Status, Taken, write_frame, write_with_text};
 use zerocopy::IntoBytes;
 
@@ -30,6 +30,8 @@ const PAGE: usize = 128;
 /// After a page the core has this many times as long for other work, so that an order seldom meets a page: the lists of
 /// all sessions together take a three hundredth of the core's thread, and their sending about as much again.
 const REST: u64 = 299;
+/// Kill switches that a status lists by name: they fit a frame.
+const MOST_SWITCHES: usize = 100;
 /// Time without a list that counts as rest, so that a short list after a silence comes at once.
 const RESTED_NS: u64 = 50_000_000;
 /// Orders of a list that a token of the session's rate limit pays for.
@@ -214,8 +216,8 @@ impl Window {
     fn answer<C: Clock>(&self, query: &Query, user: &User, oms: &Sequencer<C>) -> Vec<u8> {
         let (mut frames, now) = (Vec::new(), oms.clock().ticks());
         if query.what == Query::STATUS {
-            let status = self.status(oms);
-            write_frame(&mut frames, Kind::Answer.code(), 0, now, status.as_bytes());
+            let (status, switches) = (self.status(oms), switches(oms.core(), user));
+            write_with_text(&mut frames, Kind::Answer.code(), 0, now, status.as_bytes(), switches.as_bytes());
             return frames;
         }
         if query.what == Query::ANSWERED {
@@ -288,8 +290,27 @@ impl Window {
             held: oms.held() as u64,
             disk_failed: oms.has_disk_failed().into(),
             foreign: oms.core().foreign_count() as u64,
+            kill_switches: oms.core().kills().count() as u64,
         }
     }
+}
+
+/// The kill switches that are on and that a user may see, in words; empty if there are none.
+fn switches(core: &Core, user: &User) -> String {
+    let is_seen = |&(scope, target): &(u8, u32)| match scope {
+        KILL_ACCOUNT => user.sees(AccountId(target)),
+        KILL_SESSION => user.role == Role::Admin || user.sessions.iter().any(|&session| u32::from(session) == target),
+        _ => true,
+    };
+    let mut on = core.kills().filter(is_seen);
+    let shown = on.by_ref().take(MOST_SWITCHES).map(|(scope, target)| match (scope, scope_name(scope)) {
+        (KILL_ALL | KILL_DISK, Some(name)) => name.to_owned(),
+        (_, name) => format!("{} {target}", name.unwrap_or("scope")),
+    });
+    let shown: Vec<String> = shown.collect();
+    let more = on.count();
+    let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
+    shown.join(", ") + &rest
 }
 
 /// Has the core take an admin's word, and says what came of it: the orders that it meant, then whether it was taken.

@@ -31,7 +31,8 @@ pub enum Kind {
     Logout = 118,
     /// [`Query`].
     Query = 119,
-    /// The end of an answer, with what was asked for in it: [`Status`], or nothing behind the rows.
+    /// The end of an answer, with what was asked for in it: [`Status`], or nothing behind the rows. The text behind a status
+    /// lists the kill switches that are on and that the user may see: account 7, symbol 3.
     Answer = 120,
     /// An open order, as an execution report that tells its status; the frame's stamp is its session.
     OrderRow = 121,
@@ -147,7 +148,8 @@ pub struct Taken {
     pub record: u64,
 }
 
-/// Before a report to somebody else, in a drop copy. The frame's number is the report's place among all that is said.
+/// Before a report to somebody else, in a drop copy. The frame's number is the report's place among all that is said, its
+/// text the time of the report in nanoseconds since the Unix epoch, 8 bytes little-endian.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct Copied {
@@ -316,6 +318,8 @@ status! {
     disk_failed,
     /// Reports that are kept until their orders are entered by hand.
     foreign,
+    /// Kill switches that are on.
+    kill_switches,
 }
 
 macro_rules! from_code {

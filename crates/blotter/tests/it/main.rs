@@ -18,7 +18,7 @@ use tickpath_market::{
 };
 use tickpath_oms::layout::Inline;
 use tickpath_oms::{AckLevel, Agent, Config, Desk, LanesConfig, Layout, Rate, SessionConfig, SessionLanes, VenueLanes};
-use tickpath_orders::{ALL_ACCOUNTS, AccountLimits, DayEnd, Instrument, RecordKind, VenueRules};
+use tickpath_orders::{ALL_ACCOUNTS, AccountLimits, DayEnd, EnterPosition, Instrument, RecordKind, VenueRules};
 use zerocopy::IntoBytes;
 
 const ACCOUNT: AccountId = AccountId(1);
@@ -116,9 +116,18 @@ impl Scene {
     fn end_day(&mut self, day: u32) {
         self.venue.end_of_day().expect("the venue's lanes are sound");
         self.settle();
-        let mut operator = self.config.lanes.join_control(self.clock.calibration()).expect("the OMS has made it");
         let end = DayEnd { day, ..DayEnd::default() };
-        operator.publish(self.clock.ticks(), RecordKind::DayEnd.code(), end.as_bytes()).expect("the OMS reads it");
+        self.command(RecordKind::DayEnd, end.as_bytes());
+    }
+
+    /// Enters a position as an admin does.
+    fn enter(&mut self, entered: &EnterPosition) {
+        self.command(RecordKind::EnterPosition, entered.as_bytes());
+    }
+
+    fn command(&mut self, kind: RecordKind, record: &[u8]) {
+        let mut operator = self.config.lanes.join_control(self.clock.calibration()).expect("the OMS has made it");
+        operator.publish(self.clock.ticks(), kind.code(), record).expect("the OMS reads it");
         self.settle();
     }
 

@@ -2,7 +2,7 @@
 
 use tickpath_blotter::{BlotterError, FillState, Status, document};
 use tickpath_market::{CancelOrder, ExecType, ExecutionReport, OrdStatus};
-use tickpath_orders::Resolve;
+use tickpath_orders::{EnterPosition, Resolve};
 
 use super::*;
 
@@ -196,4 +196,32 @@ fn the_document_and_the_csv_have_the_same_columns_and_values() {
             assert_eq!(value, field, "{name} of {}", table.name);
         }
     }
+}
+
+#[test]
+fn an_entered_position_is_the_start_of_the_day_and_has_its_profit() {
+    let mut scene = Scene::new();
+    let entered = EnterPosition {
+        quantity: Quantity::from_whole(5),
+        price: Price::from_whole(95),
+        account: ACCOUNT,
+        symbol: SYMBOL,
+        reason: *b"anna: from the clearing report..",
+        ..EnterPosition::default()
+    };
+    scene.enter(&entered);
+    scene.order(Side::Sell, 1, 99, 2);
+    let money = |units: i128| Some(units * i128::from(MULTIPLIER) * MONEY);
+    let row = position(&scene.read(Which::Today), &marked(100));
+    assert_eq!((row.start_quantity, row.start_price), (whole(5), Some(whole(95))));
+    assert_eq!((row.end_quantity, row.bought_quantity, row.sold_quantity), (whole(3), 0, whole(2)));
+    assert_eq!((row.realised, row.open), (money(8), money(15)));
+    // A change behind the first fill; a second start of the day is refused there, and changes no row.
+    let change = EnterPosition { quantity: Quantity::from_whole(-1), adjusts: 1, ..entered };
+    scene.enter(&change);
+    scene.enter(&entered);
+    let row = position(&scene.read(Which::Today), &marked(100));
+    assert_eq!((row.start_quantity, row.end_quantity), (whole(4), whole(2)));
+    let core = scene.oms.as_mut().expect("it runs").sequencer().core().position(ACCOUNT, SYMBOL);
+    assert_eq!(core.net, row.end_quantity, "a position here is the core's");
 }

@@ -96,6 +96,21 @@ fn check_tells_what_may_not_be_meant_and_is_good() {
 }
 
 #[test]
+fn check_tells_when_the_day_ends_next() {
+    let folder = first();
+    let section = "[day]\nends = \"17:00\"\ntime_zone = \"America/Chicago\"\n[firm]\n";
+    change(&folder.path().join("oms.toml"), "[firm]\n", section);
+    let ran = oms(folder.path(), "--config @/oms.toml --check");
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    assert!(
+        ran.out.contains("; its day ends next at 20") && ran.out.contains(" 17:00 America/Chicago ("),
+        "{}",
+        ran.out
+    );
+    assert_eq!(ran.out.lines().count(), 1);
+}
+
+#[test]
 fn users_come_go_and_change_their_passwords() {
     let folder = first();
     let at = folder.path();

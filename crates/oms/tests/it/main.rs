@@ -2,6 +2,7 @@
 //! point, layouts on threads, and hostile neighbours.
 
 mod asked;
+mod calendar;
 mod conditional;
 mod copy;
 mod days;
@@ -14,6 +15,7 @@ mod layouts;
 mod lines;
 mod meter;
 mod path;
+mod positions;
 mod recover;
 mod refuse;
 mod silent;

@@ -322,7 +322,7 @@ fn a_day_ends_once_and_not_before_it_has_begun() {
     desk.end_day(19_700_101).expect("it is that day");
     assert!(matches!(desk.end_day(19_700_101), Err(CommandError::Ended { day: 19_700_101, last: 19_700_101 })));
     assert!(matches!(desk.end_day(19_691_231), Err(CommandError::Ended { .. })));
-    assert!(matches!(desk.end_day(19_700_102), Err(CommandError::Ahead { day: 19_700_102, today: 19_700_101 })));
+    assert!(matches!(desk.end_day(19_700_102), Err(CommandError::Ahead { day: 19_700_102, today: 19_700_101, .. })));
     // A start knows it from its journal and from a snapshot.
     tickpath_oms::snapshot::make(&desk.scene.config.journal.place).expect("there is room");
     let Desk { scene, oms, venue, client } = desk;

@@ -140,6 +140,8 @@ impl Tally {
             Notice::LineGivenUp { .. } => "told: a line is given up",
             Notice::Silent { .. } => "told: a venue is silent",
             Notice::RefusedOpen { .. } => "told: a venue does not work an open order",
+            Notice::DayEnded { .. } => "told: a day has ended by the calendar",
+            Notice::DayNotEnded { .. } => "told: a day could not end by the calendar",
         });
     }
 

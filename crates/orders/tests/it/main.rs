@@ -18,6 +18,7 @@ mod limits;
 mod model;
 mod naive;
 mod open;
+mod positions;
 mod rare;
 mod record;
 mod replay;

@@ -2,7 +2,7 @@
 
 use tickpath_orders::{
     AccountLimits, Boot, CancelRecord, CancelScope, ConditionalRecord, DayEnd, Digest, Doubt, Ended, EnterFill,
-    EnterOrder, Envelope, Fired, FirmLimits, Grant, Input, Inquire, Instrument, Kill, Lane, Line, Login,
+    EnterOrder, EnterPosition, Envelope, Fired, FirmLimits, Grant, Input, Inquire, Instrument, Kill, Lane, Line, Login,
     MassCancelRecord, Name, NewRecord, RECORD_BYTES, Reconcile, RecordError, RecordKind, RejectRule, Release,
     ReplaceConditionalRecord, ReplaceRecord, ReportRecord, Resolve, Returned, Rolled, SessionRules, Start,
     StatusRecord, Stop, SymbolLimits, Timer, VenueRules,
@@ -52,6 +52,7 @@ const SIZES: &[(RecordKind, usize, usize)] = &[
     (RecordKind::Reject, size_of::<RejectRule>(), 8),
     (RecordKind::Name, size_of::<Name>(), 72),
     (RecordKind::Reconcile, size_of::<Reconcile>(), 40),
+    (RecordKind::EnterPosition, size_of::<EnterPosition>(), 64),
 ];
 
 /// Definitions that core version 3 had with so many bytes, which are read, too.
@@ -74,7 +75,7 @@ fn sizes_are_those_of_the_journal() {
 
 #[test]
 fn codes_are_those_of_the_journal() {
-    let codes: Vec<u8> = (64..=102).collect();
+    let codes: Vec<u8> = (64..=103).collect();
     assert_eq!(RecordKind::ALL.iter().map(|kind| kind.code()).collect::<Vec<_>>(), codes);
     for (&code, kind) in codes.iter().zip(RecordKind::ALL) {
         assert_eq!(RecordKind::from_code(code), Some(*kind));
@@ -114,9 +115,11 @@ fn what_is_written_is_read() {
         assert_eq!(Input::read(written.kind().code(), bytes), Ok(Some(written)));
     }
     // What an admin enters has scenes of its own.
-    for entered in
-        [Input::EnterOrder(EnterOrder { session: 7, ..Default::default() }), Input::EnterFill(EnterFill::default())]
-    {
+    for entered in [
+        Input::EnterOrder(EnterOrder { session: 7, ..Default::default() }),
+        Input::EnterFill(EnterFill::default()),
+        Input::EnterPosition(EnterPosition { adjusts: 1, ..Default::default() }),
+    ] {
         let mut buffer = [0; RECORD_BYTES];
         kinds.insert(entered.kind());
         assert_eq!(Input::read(entered.kind().code(), entered.write(&mut buffer)), Ok(Some(entered)));

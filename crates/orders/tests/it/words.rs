@@ -47,7 +47,8 @@ fn of_lost(report: ExecutionReport) -> ReportRecord {
     ReportRecord { report, source: VENUE, line: 0, lane_sequence: 0 }
 }
 
-fn loaded(core: &Core) -> Core {
+/// A core as its snapshot has it.
+pub(crate) fn loaded(core: &Core) -> Core {
     let mut bytes = Vec::new();
     core.save(&mut |piece| bytes.extend_from_slice(piece));
     let mut bytes = &bytes[..];

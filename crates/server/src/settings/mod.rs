@@ -14,6 +14,7 @@
 mod accounts;
 mod copies;
 mod csv;
+mod day;
 mod edit;
 mod init;
 mod instruments;
@@ -33,18 +34,20 @@ use std::path::{Path, PathBuf};
 use tickpath_clock::{Priority, Wait};
 use tickpath_log::{Config as LogConfig, Place};
 use tickpath_market::VenueId;
+use tickpath_oms::calendar::Calendar;
 use tickpath_oms::{Config, Desk, LaneKind, LanesConfig, Layout};
 use tickpath_orders::{AccountLimits, FirmLimits, Instrument, NAME_SESSION, NAME_VENUE, Name, SymbolLimits};
 use tickpath_settings::{Section, SettingsError};
 
 pub use accounts::account_columns;
 pub use copies::{CopyFilter, CopyTakes, CopyTopic};
+pub use day::take as take_calendar;
 pub use edit::{EditError, NewUser, UsersFile};
 pub use init::{InitError, Initial, init};
 pub use instruments::instrument_columns;
 pub use lines::LineSettings;
 pub use pattern::{AccountPattern, AccountPatternError};
-pub use sessions::{DenialLimits, MOST_SESSIONS, Sessions};
+pub use sessions::{DenialLimits, KEEP_DAYS, MOST_SESSIONS, Sessions};
 pub use symbols::symbol_columns;
 pub use users::{ROLES, User, Users};
 pub use venue::Venue;
@@ -93,6 +96,8 @@ pub struct Settings {
     pub sessions: Sessions,
     /// How much of the journal may go to requests that come to nothing.
     pub denials: DenialLimits,
+    /// When trading days end, if they do so without a command.
+    pub day: Option<Calendar>,
     /// Where orders go.
     pub venues: Vec<Venue>,
     /// What can be traded.
@@ -324,6 +329,7 @@ impl Settings {
             accounts_file: top.need_path("accounts"),
             symbols_file: top.path("symbols"),
             firm: top.section("firm", firm),
+            day: top.section_if("day", day::take).flatten(),
             symbols: Vec::new(),
             ticks: ticks(top),
             shown: Shown::take(top),

@@ -6,6 +6,9 @@ use tickpath_settings::Section;
 /// Sessions of users are below this.
 pub const MOST_SESSIONS: u16 = tickpath_oms::front::MOST_SESSIONS;
 
+/// Archived days from which a client resumes, where the file says nothing: six weeks of trading days.
+pub const KEEP_DAYS: u32 = 30;
+
 /// The words for what must hold a request.
 pub(super) const LEVELS: &[(&str, AckLevel)] = &[("os", AckLevel::Os), ("disk", AckLevel::Disk)];
 
@@ -22,6 +25,8 @@ pub struct Sessions {
     pub rate: Rate,
     /// Connections at once.
     pub most: u32,
+    /// Archived days from which a client resumes; zero for all.
+    pub keep_days: u32,
 }
 
 /// How much of the journal may go to requests that come to nothing.
@@ -70,6 +75,7 @@ impl Sessions {
                 burst: sessions.number("burst", 1..=u32::MAX).unwrap_or(usual.burst),
             },
             most: sessions.number("most", 1..=u32::from(MOST_SESSIONS)).unwrap_or(1024),
+            keep_days: sessions.number("keep_days", 0..=u32::MAX).unwrap_or(KEEP_DAYS),
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::fs;
 
 use tickpath_client::{Client, ClientError, Config, CopiedReport, Event, Since};
+use tickpath_clock::Clock;
 use tickpath_market::{ClientOrderId, ExecType, NewOrder, Side};
 use tickpath_oms::Layout;
 use tickpath_orders::{DayEnd, RecordKind};
@@ -91,6 +92,48 @@ fn a_drop_copy_hears_all_that_others_hear_and_goes_on_over_ends_of_days_and_of_t
         assert!(list.windows(2).all(|pair| pair[0].0 < pair[1].0), "{list:?}");
         let numbers: Vec<(u16, u64)> = list.iter().map(|&(_, session, number, _)| (session, number)).collect();
         assert_eq!(numbers, (0..18).map(|number| (session, number)).collect::<Vec<_>>(), "{layout}");
+    }
+}
+
+#[test]
+fn a_drop_copy_begins_with_the_oldest_day_that_is_kept_and_each_report_has_its_time() {
+    let mut house = house(Layout::Split, "");
+    let (mut anna, mut boss) = (house.remote("anna", Since::Now), house.remote("boss", Since::Now));
+    for id in 1..=4 {
+        trade(&mut anna, id);
+        boss.events.clear();
+        boss.client.word(RecordKind::DayEnd.code(), DayEnd::default().as_bytes()).expect("it is connected");
+        boss.until("the day's end", |boss| boss.events.iter().any(|event| matches!(event, Event::WordAnswered(Ok(_)))));
+    }
+    let journal = boss.client.welcome().journal;
+    for client in [anna, boss] {
+        client.client.close();
+    }
+    house.stop();
+    let archive = house.config.journal.place.dir().join("reports/archive");
+    let mut days: Vec<_> =
+        fs::read_dir(archive).expect("it is there").map(|day| day.expect("a folder").path()).collect();
+    days.sort();
+    assert_eq!(days.len(), 4, "{days:?}");
+    days[..2].iter().for_each(|day| fs::remove_dir_all(day).expect("it is ours"));
+    house.start();
+    let mut eve = house.remote("eve", Since::Report { journal, number: 1, last_sum: 0 });
+    // Each day has a frame of its own before its three reports.
+    eve.until("the last day's reports", |eve| eve.events.iter().any(|event| place(event) == Some(15)));
+    assert_eq!(eve.events.iter().filter_map(place).collect::<Vec<_>>(), [9, 10, 11, 13, 14, 15]);
+    assert!(eve.events.iter().any(|event| matches!(event, Event::Gap { from: 1, to: 8 })), "{eve:?}");
+    for event in &eve.events {
+        if let Event::Copied { stamp, utc_ns, .. } = event {
+            assert_eq!(*utc_ns, Some(house.clock.calibration().utc_ns_of(*stamp)));
+        }
+    }
+}
+
+/// The place of a copied report.
+fn place(event: &Event) -> Option<u64> {
+    match event {
+        Event::Copied { number, .. } => Some(*number),
+        _ => None,
     }
 }
 

@@ -517,6 +517,7 @@ fn a_second_server_on_the_same_socket_is_refused_and_the_first_stays() {
         users: other.folder.path().join("users.toml"),
         heartbeat_ms: 10_000,
         most: 16,
+        keep_days: 1,
         settings: None,
         reload: std::sync::Arc::default(),
         sessions: Vec::new(),

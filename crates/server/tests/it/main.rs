@@ -1,6 +1,7 @@
 //! An OMS as a server, through real sockets: sessions, what they hear after which crash, hostile clients, and the files
 //! that say all of it.
 
+mod away;
 mod conditional;
 mod copies;
 mod denials;

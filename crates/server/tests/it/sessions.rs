@@ -10,6 +10,7 @@ use std::thread::JoinHandle;
 
 use tickpath_client::{Client as Remote, ClientError, Config as RemoteConfig, Event, Since};
 use tickpath_clock::HostClock;
+use tickpath_server::settings::KEEP_DAYS;
 use tickpath_server::{ServerConfig, ServerEvent, TlsFiles};
 use tickpath_session::{Query, Refusal, Secret, Status};
 
@@ -27,6 +28,7 @@ pub(crate) struct House {
     feed: Writer,
     /// What encrypts who comes by TCP.
     pub(crate) tls: Option<TlsFiles>,
+    pub(crate) keep_days: u32,
     pub(crate) running: Option<Running>,
 }
 
@@ -64,7 +66,7 @@ impl House {
             let accounts = if session == 2 { vec![ALL_ACCOUNTS] } else { Vec::new() };
             config.desk.sessions.push(SessionConfig { session, accounts, ..config.desk.sessions[0].clone() });
         }
-        let mut house = Self { name, folder, config, clock, feed, tls: None, running: None };
+        let mut house = Self { name, folder, config, clock, feed, tls: None, keep_days: KEEP_DAYS, running: None };
         house.start();
         house
     }
@@ -89,6 +91,7 @@ impl House {
             users,
             heartbeat_ms: 10_000,
             most: 16,
+            keep_days: self.keep_days,
             settings: None,
             reload: Arc::default(),
             sessions,
@@ -454,4 +457,31 @@ fn a_venue_that_has_gone_is_told_before_the_next_order_is_sent() {
     anna.send(limit(Side::Buy, 1, 95, 1));
     anna.hears(1);
     assert_eq!(boss.status().queued, 1, "it waits here, and is checked again");
+}
+
+#[test]
+fn the_status_tells_which_kill_switches_are_on() {
+    use tickpath_orders::{KILL_ACCOUNT, KILL_ALL, KILL_SYMBOL, Kill, RecordKind};
+    let house = House::new(Layout::Split);
+    let mut boss = house.remote("boss", Since::Now);
+    let listed = |boss: &mut Hearing| {
+        let count = boss.status().kill_switches;
+        let list = boss.events.iter().rev().find_map(|event| match event {
+            Event::KillSwitches(list) => Some(list.clone()),
+            _ => None,
+        });
+        boss.events.clear();
+        (count, list)
+    };
+    assert_eq!(listed(&mut boss), (0, None));
+    for (scope, target, count, list) in [
+        (KILL_SYMBOL, 1, 1, "symbol 1"),
+        (KILL_ACCOUNT, 2, 2, "account 2, symbol 1"),
+        (KILL_ALL, 0, 3, "firm, account 2, symbol 1"),
+    ] {
+        let kill = Kill { scope, on: 1, target, ..Kill::default() };
+        boss.client.word(RecordKind::Kill.code(), kill.as_bytes()).expect("it is connected");
+        boss.until("it is on", |boss| boss.events.iter().any(|event| matches!(event, Event::WordAnswered(Ok(_)))));
+        assert_eq!(listed(&mut boss), (count, Some(list.to_owned())));
+    }
 }

@@ -491,3 +491,43 @@ fn what_may_not_be_meant_is_told_and_is_no_mistake() {
     assert!(doubts[2].starts_with("web 0.0.0.0:8080: others than this host can read it"), "{doubts:?}");
     assert!(doubts[1].contains("not encrypted") && doubts[3].contains("chmod 600"), "{doubts:?}");
 }
+
+#[test]
+fn a_calendar_says_when_days_end() {
+    let files = Files::new();
+    assert!(files.read().day.is_none(), "without the section nothing ends by itself");
+    files.write("holidays.txt", "# of the exchange\n2026-12-25 # Christmas\n\n2027-01-01\n");
+    let section =
+        "[day]\nends = \"17:00\"\ntime_zone = \"America/Chicago\"\nholidays_file = \"holidays.txt\"\n[firm]\n";
+    let line = files.change("oms.toml", "[firm]\n", section);
+    let calendar = files.read().day.expect("the section is there");
+    // From the beginning of December 25, 2026, in UTC.
+    let ends = [1_798_156_800_000_000_000, 1_798_500_000_000_000_000].map(|utc_ns| calendar.next_close(utc_ns));
+    assert_eq!(ends.map(|close| close.expect("there are more").day), [20_261_228, 20_261_229]);
+
+    files.write("holidays.txt", "2026-12-25\n2026-12-32\n");
+    let told = files.told();
+    assert!(
+        told.starts_with(&format!("oms.toml:{}: [day] holidays_file: line 2 of holidays.txt: ", line + 3)),
+        "{told}"
+    );
+    files.write("holidays.txt", "");
+    for (from, to, key, told_as) in [
+        (
+            "\nends = \"17:00\"",
+            "\nends = \"5 pm\"",
+            1,
+            "[day] ends: '5 pm' is no time of a day; write hours and minutes like 17:00",
+        ),
+        (
+            "\ntime_zone = \"America/",
+            "\ntime_zone = \"",
+            2,
+            "[day] time_zone: 'Chicago' is no time zone of this system's database",
+        ),
+    ] {
+        files.change("oms.toml", from, to);
+        let told = files.told();
+        assert!(told.contains(&format!("oms.toml:{}: {told_as}", line + key)), "{told}");
+    }
+}

@@ -1,0 +1,233 @@
+//! Trading days that end by a calendar: at a local time, on the weekdays that trade, except on holidays.
+//!
+//! A day bears its local date. Where the clocks are put forward over the local time, so that it does not exist, the day ends
+//! at the instant that the clocks before the change would have shown it: 02:30 is 03:30 then. Where the clocks are put back and
+//! the local time comes twice, the day ends at the first.
+
+use std::str::FromStr;
+
+use jiff::Timestamp;
+use jiff::civil::{Date, Time};
+use jiff::tz::TimeZone;
+
+/// Dates that are looked at for an end: a calendar without one among so many ends no day.
+const MOST_DATES: usize = 2_000;
+
+const WEEKDAYS: [&str; 7] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
+
+/// When trading days end.
+#[derive(Debug, Clone)]
+pub struct Calendar {
+    /// Whose local time counts.
+    pub zone: Zone,
+    /// The local time at which a day ends.
+    pub ends: EndTime,
+    /// The weekdays that trade.
+    pub weekdays: Weekdays,
+    /// Dates that do not trade.
+    pub holidays: Vec<Holiday>,
+}
+
+/// The end of a trading day.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Close {
+    /// The day's local date, as 20261122.
+    pub day: u32,
+    /// When it ends, in nanoseconds since the Unix epoch.
+    pub utc_ns: u64,
+}
+
+/// A time zone of the system's database, by its IANA name.
+#[derive(Debug, Clone)]
+pub struct Zone {
+    name: String,
+    time_zone: TimeZone,
+}
+
+/// A local time, written like 17:00.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EndTime(Time);
+
+/// Weekdays, written like mon-fri or mon,wed,fri.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Weekdays([bool; 7]);
+
+/// A date that does not trade, written like 2026-12-25.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Holiday(Date);
+
+/// The calendar of a sequencer, and when it is looked at next. Times are nanoseconds since the Unix epoch.
+#[derive(Debug, Default)]
+pub(crate) struct DueDay {
+    pub(crate) calendar: Option<Calendar>,
+    /// When the journal's log began, for a journal of which no day has ended by name: earlier ends are not its own.
+    pub(crate) began_ns: u64,
+    pub(crate) look_at_ns: u64,
+    /// The day whose end was refused, of which the operator was told.
+    pub(crate) refused: u32,
+}
+
+/// Why a text is no part of a calendar.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CalendarError {
+    /// The system does not know the time zone.
+    #[error("'{name}' is no time zone of this system's database ({reason}); write an IANA name like America/Chicago")]
+    Zone {
+        /// What was written.
+        name: String,
+        /// Why it is none.
+        reason: String,
+    },
+    /// The text is no time.
+    #[error("'{0}' is no time of a day; write hours and minutes like 17:00")]
+    Time(String),
+    /// The text names no weekdays.
+    #[error("'{0}' names no weekdays; write them like mon-fri or mon,wed,fri")]
+    Weekdays(String),
+    /// The text is no date.
+    #[error("'{0}' is no date; write it like 2026-12-25")]
+    Date(String),
+}
+
+impl Calendar {
+    /// Returns the local date at this time, as 20261122.
+    pub fn today(&self, utc_ns: u64) -> u32 {
+        number(self.date(utc_ns))
+    }
+
+    /// Returns the first end of a day after this time; none if there is none within years.
+    pub fn next_close(&self, utc_ns: u64) -> Option<Close> {
+        // An end that the clocks have moved over midnight is of the date before.
+        let mut date = self.date(utc_ns).yesterday().ok()?;
+        for _ in 0..MOST_DATES {
+            if let Some(close) = self.close_on(date).filter(|close| close.utc_ns > utc_ns) {
+                return Some(close);
+            }
+            date = date.tomorrow().ok()?;
+        }
+        None
+    }
+
+    /// Returns the last end of a day at or before this time; none if there is none within years.
+    pub fn last_close(&self, utc_ns: u64) -> Option<Close> {
+        let mut date = self.date(utc_ns);
+        for _ in 0..MOST_DATES {
+            if let Some(close) = self.close_on(date).filter(|close| close.utc_ns <= utc_ns) {
+                return Some(close);
+            }
+            date = date.yesterday().ok()?;
+        }
+        None
+    }
+
+    /// Returns an end in words: local time, time zone, and UTC.
+    pub fn describe(&self, close: &Close) -> String {
+        let at = timestamp(close.utc_ns);
+        let local = at.to_zoned(self.zone.time_zone.clone());
+        format!("{} {:02}:{:02} {} ({at})", local.date(), local.hour(), local.minute(), self.zone.name)
+    }
+
+    /// Returns the name of its time zone.
+    pub fn zone_name(&self) -> &str {
+        &self.zone.name
+    }
+
+    /// The end of the day with this local date, if that trades.
+    fn close_on(&self, date: Date) -> Option<Close> {
+        let Weekdays(trades) = self.weekdays;
+        let weekday = usize::try_from(date.weekday().to_monday_zero_offset()).ok()?;
+        if !trades[weekday] || self.holidays.contains(&Holiday(date)) {
+            return None;
+        }
+        let at = self.zone.time_zone.to_ambiguous_timestamp(date.to_datetime(self.ends.0)).compatible().ok()?;
+        Some(Close { day: number(date), utc_ns: u64::try_from(at.as_nanosecond()).ok()? })
+    }
+
+    fn date(&self, utc_ns: u64) -> Date {
+        timestamp(utc_ns).to_zoned(self.zone.time_zone.clone()).date()
+    }
+}
+
+/// All times that 64 bits of nanoseconds hold are timestamps.
+fn timestamp(utc_ns: u64) -> Timestamp {
+    Timestamp::from_nanosecond(i128::from(utc_ns)).unwrap_or(Timestamp::MAX)
+}
+
+/// A date as the number 20261122.
+fn number(date: Date) -> u32 {
+    let day = i32::from(date.year()) * 10_000 + i32::from(date.month()) * 100 + i32::from(date.day());
+    u32::try_from(day).unwrap_or_default()
+}
+
+impl FromStr for Zone {
+    type Err = CalendarError;
+
+    fn from_str(text: &str) -> Result<Self, CalendarError> {
+        let name = text.to_owned();
+        match TimeZone::get(text) {
+            Ok(time_zone) => Ok(Self { name, time_zone }),
+            Err(e) => Err(CalendarError::Zone { name, reason: e.to_string() }),
+        }
+    }
+}
+
+impl FromStr for EndTime {
+    type Err = CalendarError;
+
+    fn from_str(text: &str) -> Result<Self, CalendarError> {
+        let parts = text.split_once(':').and_then(|(hour, minute)| Some((digits(hour, 2)?, digits(minute, 2)?)));
+        let time =
+            parts.and_then(|(hour, minute)| Time::new(i8::try_from(hour).ok()?, i8::try_from(minute).ok()?, 0, 0).ok());
+        time.map(Self).ok_or_else(|| CalendarError::Time(text.to_owned()))
+    }
+}
+
+impl FromStr for Weekdays {
+    type Err = CalendarError;
+
+    fn from_str(text: &str) -> Result<Self, CalendarError> {
+        let wrong = || CalendarError::Weekdays(text.to_owned());
+        let place = |word: &str| WEEKDAYS.iter().position(|name| *name == word.trim()).ok_or_else(wrong);
+        let mut days = [false; 7];
+        for item in text.split(',') {
+            let (from, to) = item.split_once('-').unwrap_or((item, item));
+            let (mut day, last) = (place(from)?, place(to)?);
+            days[day] = true;
+            // A span may go over the end of the week.
+            while day != last {
+                day = (day + 1) % WEEKDAYS.len();
+                days[day] = true;
+            }
+        }
+        Ok(Self(days))
+    }
+}
+
+impl FromStr for Holiday {
+    type Err = CalendarError;
+
+    fn from_str(text: &str) -> Result<Self, CalendarError> {
+        let date = || {
+            let mut parts = text.split('-');
+            let (year, month, day) = (parts.next()?, parts.next()?, parts.next()?);
+            let whole = parts.next().is_none();
+            let (year, month, day) = (digits(year, 4)?, digits(month, 2)?, digits(day, 2)?);
+            let date = Date::new(year, i8::try_from(month).ok()?, i8::try_from(day).ok()?).ok()?;
+            whole.then_some(Self(date))
+        };
+        date().ok_or_else(|| CalendarError::Date(text.to_owned()))
+    }
+}
+
+/// A number of exactly so many digits.
+fn digits(text: &str, count: usize) -> Option<i16> {
+    let is_number = text.len() == count && text.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then(|| text.parse().ok()).flatten()
+}
+
+impl Default for Weekdays {
+    /// Monday to Friday.
+    fn default() -> Self {
+        Self([true, true, true, true, true, false, false])
+    }
+}
