@@ -232,7 +232,7 @@ fn a_fill_that_is_lost_before_a_cancel_is_found_by_its_end() {
     desk.faults(NONE);
     desk.send(cancel(3, 1));
     assert_eq!(desk.status(1), (OrdStatus::Canceled, Quantity::from_whole(1)));
-    assert_eq!(desk.position(), 1);
+    assert_eq!(desk.position(), Quantity::from_whole(1).0.into());
     desk.check_replay();
 }
 
