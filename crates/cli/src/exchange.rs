@@ -2,26 +2,19 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use clap::{Args, Subcommand};
-use rustix::process::{Pid, Signal};
+use rustix::process::Signal;
 use signal_hook::consts::signal::{SIGHUP, SIGUSR1};
 use signal_hook::flag;
-use tickpath_clock::{HostClock, sleep_ns, utc_ns};
-use tickpath_exchange::{Event, InitError, JournalRecord, Orders, Settings};
-use tickpath_log::{Next, Reader, Registration, Start};
+use tickpath_clock::{HostClock, utc_ns};
+use tickpath_exchange::{EndDayError, Event, InitError, Orders, Settings};
 use tickpath_result::rfc3339;
 use tickpath_settings::SettingsError;
 
 use crate::args::{Unanswered, Usage};
 use crate::outcome::{Outcome, stop_on_signals};
 use crate::print::{note, say};
-
-/// Between two looks at an exchange's journal, and how many of them.
-const LOOK_NS: u64 = 10_000_000;
-const DAY_END_LOOKS: u32 = 1_000;
-/// The name of the record by which an exchange's day ends.
-const END_OF_DAY: &str = "end_of_day";
 
 #[derive(Debug, Clone, Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -59,7 +52,7 @@ pub fn run(args: &Exchange) -> anyhow::Result<Outcome> {
         None => {
             let settings = read(&args.config)?;
             settings.doubts().iter().for_each(|doubt| note(&format!("tickpath: {doubt}")));
-            if args.check { say(&described(&settings))? } else { serve(settings)? }
+            if args.check { say(&settings.description())? } else { serve(settings)? }
         }
     }
     Ok(Outcome::Good)
@@ -91,29 +84,14 @@ fn init(folder: &Path) -> anyhow::Result<()> {
     say(&text)
 }
 
-/// Asks the exchange that writes the journal of these settings to end its day, and waits until its journal says so.
 fn end_day(settings: &Settings) -> anyhow::Result<Outcome> {
     let journal = crate::log::place::journal(&settings.journal)?;
-    let mut log = Reader::open(&journal, Start::Now, Registration::Unregistered)?;
-    let Some(pid) = log.writer().and_then(|pid| Pid::from_raw(pid as i32)) else {
-        bail!("no exchange writes {journal}; start it with: tickpath exchange --config {}", settings.file.display());
-    };
-    rustix::process::kill_process(pid, Signal::USR1).with_context(|| {
-        format!("process {}, which writes {journal}, cannot be asked; ask as its user", pid.as_raw_nonzero())
+    tickpath_exchange::end_day(&journal, Signal::USR1).map_err(|why| match why {
+        EndDayError::Unanswered => anyhow::Error::from(Unanswered(why.to_string())),
+        why => why.into(),
     })?;
-    for _ in 0..DAY_END_LOOKS {
-        while let Next::Message(record) = log.next()? {
-            let is_end = |name| name == END_OF_DAY;
-            if let Some(JournalRecord::Other(name, _)) = JournalRecord::read(record.kind, record.payload)
-                && is_end(name)
-            {
-                say("the day has ended at the exchange; its day orders have expired\n")?;
-                return Ok(Outcome::Good);
-            }
-        }
-        sleep_ns(LOOK_NS);
-    }
-    bail!(Unanswered("the exchange has not ended its day yet; it does so once it serves an OMS".to_owned()))
+    say("the day has ended at the exchange; its day orders have expired\n")?;
+    Ok(Outcome::Good)
 }
 
 fn serve(settings: Settings) -> anyhow::Result<()> {
@@ -131,18 +109,4 @@ fn orders() -> std::io::Result<Orders> {
     flag::register(SIGHUP, orders.reload.clone())?;
     flag::register(SIGUSR1, orders.end_day.clone())?;
     Ok(orders)
-}
-
-fn described(settings: &Settings) -> String {
-    let Settings { file, venue, oms, listen, journal, instruments, quotes, ticks, .. } = settings;
-    let market = match ticks {
-        Some(topic) => format!("its market is {topic}"),
-        None => format!("it quotes {}", quotes.len()),
-    };
-    let (file, journal, symbols) = (file.display(), journal.display(), instruments.len());
-    let lanes = (!oms.is_empty()).then(|| format!("the OMS '{oms}'"));
-    let whose: Vec<String> =
-        lanes.into_iter().chain(listen.iter().map(|address| format!("lines by {address}"))).collect();
-    let whose = whose.join(" and ");
-    format!("{file}: good\nvenue {venue} for {whose}; {symbols} symbols, {market}; its journal is {journal}\n")
 }

@@ -96,6 +96,7 @@
 mod ask;
 mod book;
 mod doors;
+mod ending;
 mod error;
 mod event;
 mod faults;
@@ -124,6 +125,7 @@ mod venue;
 mod visit;
 
 pub use book::Book;
+pub use ending::{EndDayError, end_day};
 pub use error::{LineError, OperatorError, RecoverError, ServerError};
 pub use event::Event;
 pub use faults::{Chance, Faults, ParseChanceError};

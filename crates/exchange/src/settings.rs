@@ -78,6 +78,21 @@ pub struct Wrong {
 }
 
 impl Settings {
+    /// Describes what a venue with these settings would do, in two lines.
+    pub fn description(&self) -> String {
+        let Settings { file, venue, oms, listen, journal, instruments, quotes, ticks, .. } = self;
+        let market = match ticks {
+            Some(topic) => format!("its market is {topic}"),
+            None => format!("it quotes {}", quotes.len()),
+        };
+        let (file, journal, symbols) = (file.display(), journal.display(), instruments.len());
+        let lanes = (!oms.is_empty()).then(|| format!("the OMS '{oms}'"));
+        let whose: Vec<String> =
+            lanes.into_iter().chain(listen.iter().map(|address| format!("lines by {address}"))).collect();
+        let whose = whose.join(" and ");
+        format!("{file}: good\nvenue {venue} for {whose}; {symbols} symbols, {market}; its journal is {journal}\n")
+    }
+
     /// Reads the file and the table that it names.
     pub fn read(file: &Path) -> Result<Self, Wrong> {
         let mut taken = None;

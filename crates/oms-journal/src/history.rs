@@ -269,6 +269,11 @@ impl History {
         self.write(session, number, stamp, kind, message)
     }
 
+    /// Returns the bytes that the last segment of its log holds.
+    pub fn offset(&self) -> u64 {
+        self.log.tail().offset
+    }
+
     /// Returns the number of each session's next report.
     pub fn all_next(&self) -> &[u64] {
         &self.next

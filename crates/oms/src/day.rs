@@ -15,11 +15,14 @@ use tickpath_orders::{DayEnd, WordError};
 
 use crate::OmsError;
 use crate::calendar::Calendar;
+use crate::history::History;
 use crate::notice::Notice;
 use crate::sequencer::Sequencer;
 
 /// Bytes of a log beside its segments: header, cursors, folder entries.
 const LOG_OVERHEAD: u64 = 256 << 10;
+/// Bytes of the records that end a log.
+const LAST_BYTES: u64 = 4 << 10;
 /// Bytes in the logs for each order that ends with the day.
 const ORDER_BYTES: u64 = 512;
 
@@ -84,11 +87,13 @@ impl<C: Clock> Sequencer<C> {
         let config = self.journal.config();
         let segment = config.segment_bytes as u64;
         let reserved = config.reserve_bytes.next_multiple_of(segment);
-        let logs = 1 + u64::from(self.history.is_some());
-        // The last record of the old log may need a segment of its own.
-        let roll = logs * (2 * segment + reserved + LOG_OVERHEAD);
-        let open = self.core.live().count() as u64;
-        let reports = logs * (open * ORDER_BYTES).next_multiple_of(segment) + LOG_OVERHEAD;
+        let history = self.history.as_ref().map(History::offset);
+        let logs = 1 + u64::from(history.is_some());
+        let roll = logs * (segment + reserved + LOG_OVERHEAD);
+        let bytes = LAST_BYTES + self.core.live().count() as u64 * ORDER_BYTES;
+        // What fits into a segment that is begun needs no room.
+        let beyond = |offset: u64| (offset + bytes).saturating_sub(segment).next_multiple_of(segment);
+        let reports = beyond(self.journal.tail().offset) + history.map_or(0, beyond) + LOG_OVERHEAD;
         let folder = config.place.dir();
         Ballast::reserve(folder, reports, roll).map_err(|reason| CommandError::NoRoom {
             mebibytes: (reports + roll).div_ceil(1 << 20),

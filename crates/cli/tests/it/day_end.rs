@@ -50,7 +50,7 @@ fn an_oms_that_is_killed_at_any_file_operation_of_its_start_starts_again() {
 #[test]
 fn a_day_does_not_end_on_a_disk_without_room_and_trading_goes_on() {
     let desk = Desk::new();
-    let disk = SmallDisk::mount(&desk.path().join("journal"), "75m");
+    let disk = SmallDisk::mount(&desk.path().join("journal"), "112m");
     let exchange = desk.exchange();
     let oms = disk.oms(&desk);
     exchange.await_words("serving the OMS");
@@ -281,22 +281,21 @@ impl SmallDisk {
         oms
     }
 
-    /// A path on this disk, as other namespaces see it.
-    fn file(&self, name: &str) -> PathBuf {
-        let folder = self.folder.strip_prefix("/").expect("an absolute path");
-        Path::new(&format!("/proc/{}/root", self.holder.id())).join(folder).join(name)
+    /// Runs a shell script that sees this disk, in its folder.
+    fn run(&self, script: &str) {
+        let script = format!("cd '{}' && {script}", self.folder.display());
+        let mut command = Command::new("nsenter");
+        command.args(["--mount", "--target", &self.holder.id().to_string(), "sh", "-ec", &script]);
+        assert!(command.status().expect("install nsenter (apt-get install util-linux)").success(), "{script}");
     }
 
     /// Leaves so many bytes of it.
     fn fill(&self, left: u64) {
-        let file = fs::File::create(self.file("filler")).expect("there is room for a name");
-        let stat = rustix::fs::fstatvfs(&file).expect("it is a file system");
-        let bytes = (stat.f_bavail * stat.f_frsize).saturating_sub(left);
-        rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, bytes).expect("so much is free");
+        self.run(&format!("fallocate -l $(( $(stat -f -c '%a * %S' .) - {left} )) filler"));
     }
 
     fn empty(&self) {
-        fs::remove_file(self.file("filler")).expect("it was filled");
+        self.run("rm filler");
     }
 }
 

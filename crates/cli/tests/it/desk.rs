@@ -348,6 +348,10 @@ impl Trader {
                     assert_eq!(report.last_quantity, Quantity::from_whole(1), "{report:?}");
                     assert!(fills.insert(exec, id).is_none(), "fill {exec} came twice");
                     assert!(open.remove(&id).is_some(), "order {id} was filled twice");
+                } else if report.exec_type == ExecType::Expired.code() {
+                    // Its day has ended before it could leave.
+                    assert_eq!(report.cumulative_quantity, Quantity::ZERO, "{report:?}");
+                    open.remove(&report.client_order_id.0);
                 }
             }
             Event::Denied { denial, .. } => panic!("nothing of this is denied: {denial:?}"),

@@ -47,6 +47,7 @@ const CALLS: &[Call] = &[
         "oms enter order BTCUSDT buy 1 60000 --venue-order-id 9 --account 77 --session 2 --reason anna --config @/oms.toml",
         &[1],
     ),
+    prints("oms enter position 1 BTCUSDT 1 60000 --adjust --reason anna --config @/oms.toml", &[0]),
     prints("oms reconcile SIM --reason anna --config @/oms.toml", &[0, 1]),
     prints("oms reload --config @/oms.toml", &[0]),
     prints("oms --check --config @/oms.toml", &[0]),
