@@ -2,7 +2,7 @@
 //! record.
 
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use tickpath_log::{Next, OpenError, Place, Reader, Registration, Start as From};
@@ -40,11 +40,17 @@ pub(crate) fn free(folder: PathBuf) -> PathBuf {
     std::iter::once(folder.clone()).chain(copies).find(|folder| !Place::folder(folder).exists()).unwrap_or(folder)
 }
 
+/// Makes a folder for a log that has ended. Other users may not write to it, whatever this process's umask allows them; one
+/// that is there and that they can write to is refused before anything is moved to it.
+pub(crate) fn make_folder(folder: &Path) -> io::Result<()> {
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    tickpath_log::own_folder(folder)
+}
+
 /// Makes sure that a log can be moved there, before it says that it was.
 pub(crate) fn prepare(journal: &Place, first: u64) -> io::Result<()> {
     let folder = folder(journal, first);
-    // Other users may not write to the folder of a log, whatever this process's umask allows them.
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
+    make_folder(&folder)?;
     if folder.join("data").exists() {
         let why = format!("{} is there already, and is not written over", folder.display());
         return Err(io::Error::new(io::ErrorKind::AlreadyExists, why));

@@ -22,7 +22,7 @@ use tickpath_orders::Output;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::JournalError;
-use crate::archive::{Archive, archived, archived_days, folder, free, is_put_away, read_start};
+use crate::archive::{Archive, archived, archived_days, folder, free, is_put_away, make_folder, read_start};
 use crate::lane::frame;
 use crate::ledger::place_of;
 
@@ -288,7 +288,7 @@ impl History {
     /// with this record.
     pub fn begin_day(&mut self, first: u64) -> Result<(), JournalError> {
         let folder = archived(&self.config.place, self.config.owner.base);
-        fs::create_dir_all(&folder).map_err(JournalError::NotArchived)?;
+        make_folder(&folder).map_err(JournalError::NotArchived)?;
         self.config.owner.base = first;
         let marks = self.marks.clone();
         // Nobody opens the new log with the marks of the old one.

@@ -43,13 +43,19 @@ impl Journal {
     /// Opens the journal, or begins one with this id. Behind an archive the journal keeps its id and its numbers, wherever
     /// a kill has ended a roll.
     pub fn open(config: &Config, calibration: &Calibration, id: u64) -> Result<Self, JournalError> {
-        Ballast::clear(config.place.dir());
         let mut empty = Config { reserve_bytes: 0, ..config.clone() };
-        let last = Archive::of(&config.place)?.last_ended()?;
-        if let Some(ended) = last.as_ref().filter(|_| !config.place.exists()) {
+        let archive = Archive::of(&config.place)?;
+        if !config.place.exists()
+            && let Some(ended) = archive.last_ended()?
+        {
             empty.first_sequence = ended.next;
         }
         let mut log = Writer::open(&empty, calibration)?;
+        // Behind the lock: another OMS of this journal may have reserved it.
+        Ballast::clear(config.place.dir());
+        // A log with more in it has an id that some start has checked, and needs no archived day to be read.
+        let may_follow = log.sequence() <= log.first_sequence() + 1;
+        let last = if may_follow { archive.last_ended()? } else { None };
         let follows = last.filter(|ended| ended.next == log.first_sequence());
         if let Some(ended) = &follows
             && is_misnamed(&log, ended)?

@@ -150,7 +150,7 @@ impl Ledger {
             }
             Input::DayEnd(end) => {
                 self.day_has_ended = true;
-                self.last_day = self.last_day.max(end.day);
+                self.last_day = if end.day > 0 { end.day } else { self.last_day };
             }
             other => self.definitions.note(other),
         }

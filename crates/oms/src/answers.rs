@@ -89,6 +89,7 @@ impl Answers {
     /// A pass is over: orders that it did not see have their answer.
     fn end_pass(&mut self) {
         let pass = self.pass;
+        self.at = 0;
         self.waits.retain(|_, waits| waits.pass == pass);
         self.pass += 1;
     }

@@ -73,7 +73,8 @@ impl<C: Clock> Sequencer<C> {
         let today = calendar.map_or_else(|| utc_day(now), |calendar| calendar.today(now));
         match (end.day, self.last_day) {
             (0, _) => Ok(()),
-            (day, last) if day <= last => Err(CommandError::Ended { day, last }),
+            // A last day that lies ahead was named by mistake, and blocks no other.
+            (day, last) if day <= last && last <= today => Err(CommandError::Ended { day, last }),
             (day, _) if day > today => {
                 let zone = calendar.map_or("UTC", Calendar::zone_name).to_owned();
                 Err(CommandError::Ahead { day, today, zone })
@@ -89,7 +90,8 @@ impl<C: Clock> Sequencer<C> {
         let reserved = config.reserve_bytes.next_multiple_of(segment);
         let history = self.history.as_ref().map(History::offset);
         let logs = 1 + u64::from(history.is_some());
-        let roll = logs * (segment + reserved + LOG_OVERHEAD);
+        // The first segment, and the next one, which is made ahead of need.
+        let roll = logs * (2 * segment + reserved + LOG_OVERHEAD);
         let bytes = LAST_BYTES + self.core.live().count() as u64 * ORDER_BYTES;
         // What fits into a segment that is begun needs no room.
         let beyond = |offset: u64| (offset + bytes).saturating_sub(segment).next_multiple_of(segment);
@@ -133,7 +135,10 @@ impl<C: Clock> Sequencer<C> {
         }
         self.let_held()?;
         if let Some(history) = &mut self.history {
-            history.begin_day(self.journal.log().first_sequence())?;
+            match history.begin_day(self.journal.log().first_sequence()) {
+                Err(e @ JournalError::NotArchived(_)) => self.notices.add(Notice::NotArchived(e.to_string())),
+                begun => begun?,
+            }
         }
         self.ask_for_snapshot();
         Ok(())

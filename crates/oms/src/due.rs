@@ -38,8 +38,9 @@ impl<C: Clock> Sequencer<C> {
             return Ok(0);
         }
         let next_ns = calendar.next_close(now_ns).map_or(u64::MAX, |close| close.utc_ns);
-        let is_due =
-            |close: &Close| close.day > self.last_day && (self.last_day > 0 || close.utc_ns > self.due.began_ns);
+        // A last day that lies ahead was named by mistake, and blocks no other.
+        let last_day = if self.last_day > calendar.today(now_ns) { 0 } else { self.last_day };
+        let is_due = |close: &Close| close.day > last_day && (self.last_day > 0 || close.utc_ns > self.due.began_ns);
         let Some(close) = calendar.last_close(now_ns).filter(is_due) else {
             self.due.look_at_ns = next_ns;
             return Ok(0);

@@ -130,6 +130,11 @@ impl Questions {
 }
 
 impl Question {
+    /// Whether the venue was asked for all its orders.
+    pub fn is_about_all(&self) -> bool {
+        self.all_of.is_some()
+    }
+
     /// Takes a report that was applied, with how its order stood before and stands behind it. Returns whether it was the
     /// last of the answer.
     fn hear(&mut self, report: &ExecutionReport, before: Option<OrderView>, after: Option<OrderView>) -> bool {

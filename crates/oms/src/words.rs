@@ -91,6 +91,8 @@ impl<C: Clock> Sequencer<C> {
     fn take_word(&mut self, received: u64, word: &Input) -> Result<Result<Option<u64>, CommandError>, OmsError> {
         let Input::DayEnd(end) = word else { return self.take_command(received, word).map(Ok) };
         if self.disk_failed {
+            self.doubt_unconfirmed()?;
+            self.last_day = if end.day > 0 { end.day } else { self.last_day };
             return self.take_command(received, word).map(Ok);
         }
         let ballast = match self.reserve_for_roll() {
@@ -100,7 +102,7 @@ impl<C: Clock> Sequencer<C> {
         ballast.free_reports();
         self.doubt_unconfirmed()?;
         let record = self.take_command(received, word)?;
-        self.last_day = self.last_day.max(end.day);
+        self.last_day = if end.day > 0 { end.day } else { self.last_day };
         self.archive(Some(ballast))?;
         Ok(Ok(record))
     }

@@ -18,18 +18,22 @@ pub struct Unanswered {
 }
 
 impl Core {
-    /// Looks at up to `most` open orders from slot `from` on, and returns the first whose venue owes an answer, with the
-    /// slot to go on from: zero behind the last open order.
-    pub fn next_unanswered(&self, mut from: u32, most: u32) -> (Option<Unanswered>, u32) {
-        for _ in 0..most {
-            let Some(slot) = self.live.next(from) else { return (None, 0) };
+    /// Looks at the slots from `from` to `until`, and returns the first open order there whose venue owes an answer, with the
+    /// slot to go on from.
+    pub fn next_unanswered(&self, mut from: u32, until: u32) -> (Option<Unanswered>, u32) {
+        while let Some(slot) = self.live.next_before(from, until) {
             from = slot + 1;
             let order = self.orders.get(slot);
             if let Some(request) = self.owed(order) {
                 return (Some(Unanswered { order: OrderId(order.id), venue: VenueId(order.route), request }), from);
             }
         }
-        (None, from)
+        (None, until)
+    }
+
+    /// Slots of orders: those behind the last one hold none.
+    pub fn slots(&self) -> u32 {
+        self.orders.len()
     }
 
     /// Day orders that their venue has, and whose end it has not reported.

@@ -50,7 +50,7 @@ fn an_oms_that_is_killed_at_any_file_operation_of_its_start_starts_again() {
 #[test]
 fn a_day_does_not_end_on_a_disk_without_room_and_trading_goes_on() {
     let desk = Desk::new();
-    let disk = SmallDisk::mount(&desk.path().join("journal"), "112m");
+    let disk = SmallDisk::mount(&desk.path().join("journal"), "160m");
     let exchange = desk.exchange();
     let oms = disk.oms(&desk);
     exchange.await_words("serving the OMS");
@@ -79,6 +79,31 @@ fn a_day_does_not_end_on_a_disk_without_room_and_trading_goes_on() {
     let _oms = disk.oms(&desk);
     let ran = desk.order("cancel 7 --session 2");
     assert!(ran.out.contains("canceled canceled"), "the GTC order lives on: {}{}", ran.out, ran.err);
+}
+
+#[test]
+fn days_end_under_a_umask_that_lets_a_group_write() {
+    let desk = Desk::new();
+    let exchange = desk.exchange();
+    let start = || {
+        let mut command = Command::new("sh");
+        let call = desk.line("oms --config @/oms.toml");
+        command.args(["-c", &format!("umask 002 && exec {} {call}", env!("CARGO_BIN_EXE_tickpath"))]);
+        let oms = Running::of(command);
+        oms.await_words(": ready");
+        oms
+    };
+    let oms = start();
+    exchange.await_words("serving the OMS");
+    assert_eq!(desk.order("new BTCUSDT buy 1 60000 --tif gtc --session 2 --id 7").code, Some(0));
+    let end_day = |day: u32| desk.tickpath(&format!("oms day-end --day {day} --config @/oms.toml"));
+    let ran = end_day(20_250_101);
+    assert_eq!(ran.code, Some(0), "{}{}", ran.out, ran.err);
+    drop(oms);
+    let _oms = start();
+    let ran = end_day(20_250_102);
+    assert_eq!(ran.code, Some(0), "{}{}", ran.out, ran.err);
+    assert!(desk.tickpath("orders --config @/oms.toml").out.contains("1 open"));
 }
 
 /// Which thread is killed at its operations.
@@ -114,7 +139,8 @@ impl Days {
         if thread == Thread::Snapshots {
             // The one that is killed begins where this one ends, and does not read all days again.
             let before = self.snapshot();
-            assert_eq!(self.end_day().code, Some(0));
+            let ran = self.end_day();
+            assert_eq!(ran.code, Some(0), "operation {operation}: {}{}", ran.out, ran.err);
             until(|| self.snapshot() != before, || "a snapshot".to_owned());
         }
         let mut oms = self.oms.take().expect("it runs");

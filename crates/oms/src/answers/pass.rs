@@ -9,8 +9,9 @@ use crate::OmsError;
 use crate::notice::Notice;
 use crate::sequencer::Sequencer;
 
-/// Open orders that one turn looks at.
-const LOOK: u32 = 256;
+/// Slots of orders that one turn looks at, and orders without an answer among them.
+const LOOK: u32 = 4096;
+const MOST_ASKED: u32 = 256;
 
 impl<C: Clock> Sequencer<C> {
     /// Goes on with the pass over open orders, and puts those in doubt whose venue has been silent for too long. Returns
@@ -20,12 +21,13 @@ impl<C: Clock> Sequencer<C> {
         if self.answers.watch.iter().all(|watch| watch.answer_within_ns == 0) {
             return Ok(0);
         }
-        let (mut done, mut left) = (0, LOOK);
+        let (mut done, mut left) = (0, MOST_ASKED);
+        let until = self.answers.at.saturating_add(LOOK);
         while left > 0 {
-            let (found, next) = self.core.next_unanswered(self.answers.at, left);
+            let (found, next) = self.core.next_unanswered(self.answers.at, until);
             self.answers.at = next;
             let Some(found) = found else {
-                if next == 0 {
+                if next >= self.core.slots() {
                     self.answers.end_pass();
                 }
                 break;

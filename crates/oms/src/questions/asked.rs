@@ -32,7 +32,10 @@ impl<C: Clock> Sequencer<C> {
         let Some(question) = self.questions.of(report) else { return Ok(()) };
         if question.hear(report, before, after) {
             let is_of_venue = |order: &OrderView| order.venue == venue;
-            let open = core.live().filter(is_of_venue).filter(|order| order.status != OrdStatus::Armed).collect();
+            // Only an answer about all orders is held against all that are open.
+            let is_about_all = question.is_about_all();
+            let live = core.live().filter(|_| is_about_all);
+            let open = live.filter(is_of_venue).filter(|order| order.status != OrdStatus::Armed).collect();
             question.end(report, open, core.kept_orders().filter(is_of_venue));
             self.questions.look();
         }
