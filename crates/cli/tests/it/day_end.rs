@@ -11,12 +11,38 @@ use crate::desk::Desk;
 use crate::logs::{Running, until};
 use crate::program::Ran;
 
-/// System calls on files, as strace names them: the process is killed in front of one of these.
-const FILE_OPERATIONS: &str = "openat,rename,renameat,renameat2,unlink,unlinkat,mkdir,mkdirat,rmdir,ftruncate,fallocate,fsync,\
-                               fdatasync,msync,pwrite64,write,statx,newfstatat,fstat,linkat,symlinkat";
+/// System calls on files, as strace names them: the process is killed in front of each call of each of them, for strace
+/// counts each by itself.
+const FILE_OPERATIONS: [&str; 21] = [
+    "openat",
+    "rename",
+    "renameat",
+    "renameat2",
+    "unlink",
+    "unlinkat",
+    "mkdir",
+    "mkdirat",
+    "rmdir",
+    "ftruncate",
+    "fallocate",
+    "fsync",
+    "fdatasync",
+    "msync",
+    "pwrite64",
+    "write",
+    "statx",
+    "newfstatat",
+    "fstat",
+    "linkat",
+    "symlinkat",
+];
 
-/// More operations than a day's end, or a snapshot, has.
-const MOST_OPERATIONS: u64 = 400;
+/// More operations of one kind than a day's end, a snapshot or a start has.
+const MOST_OPERATIONS: u64 = 2_000;
+
+/// Days whose logs stay: those that a start needs, also without its newest snapshot. All others would fill the disk, and a
+/// day's end looks for each.
+const KEPT_DAYS: usize = 6;
 
 /// Open disk space that is left beside a log and its history: enough to trade, too little for the next day's logs.
 const LEFT_BYTES: u64 = 6 << 20;
@@ -24,16 +50,17 @@ const LEFT_BYTES: u64 = 6 << 20;
 #[test]
 fn an_oms_that_is_killed_at_any_file_operation_of_a_days_end_starts_and_has_lost_nothing() {
     let mut days = Days::new();
-    let killed = (1..MOST_OPERATIONS).take_while(|&operation| days.kill_at(operation, Thread::Core)).count();
-    assert!(killed > 15, "a day's end has more file operations than {killed}: was the right thread traced?");
+    let killed = each_operation(1, |operation| days.kill_at(operation, Thread::Core));
+    assert!(killed.total > 25, "a day's end has more file operations than {killed:?}: was the right thread traced?");
+    assert!(killed.of("renameat") > 0 && killed.of("fsync") > 0, "{killed:?}");
     days.check_order();
 }
 
 #[test]
 fn an_oms_that_is_killed_at_any_file_operation_of_a_snapshot_starts_and_has_lost_nothing() {
     let mut days = Days::new();
-    let killed = (1..MOST_OPERATIONS).take_while(|&operation| days.kill_at(operation, Thread::Snapshots)).count();
-    assert!(killed > 5, "a snapshot has more file operations than {killed}: was the right thread traced?");
+    let killed = each_operation(1, |operation| days.kill_at(operation, Thread::Snapshots));
+    assert!(killed.of("rename") >= 2 && killed.of("fsync") >= 2, "was the right thread traced? {killed:?}");
     days.check_order();
 }
 
@@ -42,8 +69,8 @@ fn an_oms_that_is_killed_at_any_file_operation_of_its_start_starts_again() {
     let mut days = Days::new();
     // A start has some hundreds of them; each is killed at only where the long tests run.
     let step = if std::env::var_os("TICKPATH_SOAK").is_some() { 1 } else { 9 };
-    let killed = (1..10_000).step_by(step).take_while(|&operation| days.kill_start_at(operation)).count();
-    assert!(killed * step > 50, "a start has more file operations than {}", killed * step);
+    let killed = each_operation(step, |operation| days.kill_start_at(operation));
+    assert!(killed.total * step > 50, "a start has more file operations than {killed:?}");
     days.check_order();
 }
 
@@ -106,6 +133,46 @@ fn days_end_under_a_umask_that_lets_a_group_write() {
     assert!(desk.tickpath("orders --config @/oms.toml").out.contains("1 open"));
 }
 
+/// A call of one of the file operations, counted from 1.
+#[derive(Clone, Copy, Debug)]
+struct Operation {
+    call: &'static str,
+    number: u64,
+}
+
+impl Operation {
+    /// What makes strace kill in front of it.
+    fn inject(self) -> String {
+        format!("inject={}:signal=SIGKILL:when={}", self.call, self.number)
+    }
+}
+
+/// At how many operations it was killed.
+#[derive(Debug, Default)]
+struct Killed {
+    total: usize,
+    calls: Vec<(&'static str, usize)>,
+}
+
+impl Killed {
+    fn of(&self, call: &str) -> usize {
+        self.calls.iter().find(|(name, _)| *name == call).map_or(0, |(_, count)| *count)
+    }
+}
+
+/// Kills at each of so many operations, one kind after the other, until there is none of that number.
+fn each_operation(step: usize, mut kill: impl FnMut(Operation) -> bool) -> Killed {
+    let mut killed = Killed::default();
+    for call in FILE_OPERATIONS {
+        let numbers = (1..MOST_OPERATIONS).step_by(step);
+        let count = numbers.take_while(|&number| kill(Operation { call, number })).count();
+        assert!((count * step) < MOST_OPERATIONS as usize - step, "{call} has no end");
+        killed.total += count;
+        killed.calls.push((call, count));
+    }
+    killed
+}
+
 /// Which thread is killed at its operations.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Thread {
@@ -125,7 +192,6 @@ struct Days {
 impl Days {
     fn new() -> Self {
         let desk = Desk::new();
-        // With the usual size each start would make 16 MiB ready.
         let exchange = desk.exchange();
         let oms = desk.oms();
         exchange.await_words("serving the OMS");
@@ -135,40 +201,37 @@ impl Days {
     }
 
     /// Ends another day, and kills the OMS in front of this file operation of a thread. False if it has none of that number.
-    fn kill_at(&mut self, operation: u64, thread: Thread) -> bool {
-        if thread == Thread::Snapshots {
-            // The one that is killed begins where this one ends, and does not read all days again.
-            let before = self.snapshot();
-            let ran = self.end_day();
-            assert_eq!(ran.code, Some(0), "operation {operation}: {}{}", ran.out, ran.err);
-            until(|| self.snapshot() != before, || "a snapshot".to_owned());
-        }
+    fn kill_at(&mut self, operation: Operation, thread: Thread) -> bool {
+        // The day that is killed begins behind a snapshot, and none before it is looked for.
+        let before = self.snapshot();
+        let ran = self.end_day();
+        assert_eq!(ran.code, Some(0), "{operation:?}: {}{}", ran.out, ran.err);
+        until(|| self.snapshot() != before, || "a snapshot".to_owned());
+        self.forget_days();
         let mut oms = self.oms.take().expect("it runs");
-        let snapshot = self.snapshot();
         let tracer = Tracer::attach(thread.of(oms.id()), operation);
         let ran = self.end_day();
         let is_killed = match thread {
             Thread::Core if ran.code == Some(0) => false,
             Thread::Core => {
-                until(|| oms.has_ended(), || format!("the kill at operation {operation}: {}{}", ran.out, ran.err));
+                until(|| oms.has_ended(), || format!("the kill at {operation:?}: {}{}", ran.out, ran.err));
                 true
             }
             Thread::Snapshots => {
-                let mut has_ended = false;
+                let mut is_made = false;
                 until(
                     || {
-                        has_ended = oms.has_ended();
-                        has_ended || self.snapshot() != snapshot
+                        is_made = tracer.has_seen_a_snapshot();
+                        is_made || oms.has_ended()
                     },
-                    || "a snapshot, or the kill".to_owned(),
+                    || format!("a snapshot, or the kill at {operation:?}"),
                 );
-                // The last operation may be the one behind the new name.
-                has_ended || tracer.has_killed() && oms.has_ended()
+                !is_made
             }
         };
         drop(tracer);
         drop(oms);
-        self.start(&format!("operation {operation} of the day's end"));
+        self.start(&format!("{operation:?} of the day's end"));
         is_killed
     }
 
@@ -180,29 +243,51 @@ impl Days {
     }
 
     /// Starts another OMS, and kills it in front of this file operation. False if it was ready before.
-    fn kill_start_at(&mut self, operation: u64) -> bool {
+    fn kill_start_at(&mut self, operation: Operation) -> bool {
         drop(self.oms.take());
         let mut command = Command::new("strace");
-        let inject = format!("inject={FILE_OPERATIONS}:signal=SIGKILL:when={operation}");
-        command.args(["-f", "-qq", "-o", "/dev/null", "-e", &format!("trace={FILE_OPERATIONS}"), "-e", &inject]);
+        let trace = format!("trace={}", operation.call);
+        command.args(["-f", "-qq", "-o", "/dev/null", "-e", &trace, "-e", &operation.inject()]);
         command.arg(env!("CARGO_BIN_EXE_tickpath")).args(self.desk.line("oms --config @/oms.toml").split(' '));
         command.process_group(0);
         let mut oms = Running::of(command);
         until(|| oms.has_ended() || oms.err().contains(": ready"), || "a start, or the kill".to_owned());
         let is_killed = !oms.err().contains(": ready");
         oms.kill_group();
-        self.start(&format!("operation {operation} of a start"));
+        self.start(&format!("{operation:?} of a start"));
         is_killed
     }
 
     /// Starts the OMS, whatever lies there.
     fn start(&mut self, behind: &str) {
-        let mut oms = Running::start(&self.desk.line("oms --config @/oms.toml"));
-        until(|| oms.has_ended() || oms.err().contains(": ready"), || "a start".to_owned());
+        let start = || Running::start(&self.desk.line("oms --config @/oms.toml"));
+        let mut oms = start();
+        until(
+            || {
+                // What strace has killed may hold its locks for a moment longer than strace lives.
+                if oms.has_ended() && oms.err().contains("is an OMS on the journal") {
+                    oms = start();
+                }
+                oms.has_ended() || oms.err().contains(": ready")
+            },
+            || "a start".to_owned(),
+        );
         assert!(oms.err().contains(": ready"), "killed at {behind}, the next start says: {}", oms.err());
         let open = self.desk.tickpath("orders --config @/oms.toml").out;
         assert!(open.contains("1 open"), "killed at {behind}: {open}");
         self.oms = Some(oms);
+    }
+
+    /// Removes the logs of all but the newest days, which a snapshot stands in for.
+    fn forget_days(&self) {
+        for folder in ["journal/archive", "journal/reports/archive"] {
+            let Ok(days) = fs::read_dir(self.desk.path().join(folder)) else { continue };
+            let mut days: Vec<PathBuf> = days.flatten().map(|day| day.path()).collect();
+            days.sort();
+            for day in days.iter().rev().skip(KEPT_DAYS) {
+                fs::remove_dir_all(day).expect("it is ours");
+            }
+        }
     }
 
     /// Device and inode of the newest snapshot.
@@ -238,11 +323,12 @@ struct Tracer {
 }
 
 impl Tracer {
-    fn attach(thread: u32, operation: u64) -> Self {
+    fn attach(thread: u32, operation: Operation) -> Self {
         let log = tempfile::NamedTempFile::new().expect("a temporary file");
-        let inject = format!("inject={FILE_OPERATIONS}:signal=SIGKILL:when={operation}");
+        // With the calls in which it waits.
+        let trace = format!("trace=rename,futex,{}", operation.call);
         let mut child = Command::new("strace")
-            .args(["-p", &thread.to_string(), "-e", &format!("trace={FILE_OPERATIONS}"), "-e", &inject, "-o"])
+            .args(["-p", &thread.to_string(), "-e", &trace, "-e", &operation.inject(), "-o"])
             .arg(log.path())
             .stderr(Stdio::piped())
             .spawn()
@@ -256,9 +342,12 @@ impl Tracer {
         Self { child, log }
     }
 
-    /// Whether the kill has been sent.
-    fn has_killed(&self) -> bool {
-        fs::read_to_string(self.log.path()).is_ok_and(|log| log.contains("killed by SIGKILL"))
+    /// Whether the thread has given a snapshot its name, and waits for the next to be asked for.
+    fn has_seen_a_snapshot(&self) -> bool {
+        let log = fs::read_to_string(self.log.path()).unwrap_or_default();
+        let is_waiting = log.lines().last().is_some_and(|line| line.starts_with("futex(") && !line.contains(" = "));
+        let is_named = |line: &str| line.starts_with("rename(") && line.contains("snapshot.new\", ");
+        is_waiting && log.lines().any(is_named)
     }
 }
 
