@@ -90,20 +90,17 @@ impl<C: Clock> Sequencer<C> {
     /// log, and is refused where the disk lacks room for that.
     fn take_word(&mut self, received: u64, word: &Input) -> Result<Result<Option<u64>, CommandError>, OmsError> {
         let Input::DayEnd(end) = word else { return self.take_command(received, word).map(Ok) };
-        if self.disk_failed {
-            self.doubt_unconfirmed()?;
-            self.last_day = if end.day > 0 { end.day } else { self.last_day };
-            return self.take_command(received, word).map(Ok);
-        }
-        let ballast = match self.reserve_for_roll() {
+        let ballast = match (!self.disk_failed).then(|| self.reserve_for_roll()).transpose() {
             Ok(ballast) => ballast,
             Err(why) => return Ok(Err(why)),
         };
-        ballast.free_reports();
+        if let Some(ballast) = &ballast {
+            ballast.free_reports();
+        }
         self.doubt_unconfirmed()?;
         let record = self.take_command(received, word)?;
         self.last_day = if end.day > 0 { end.day } else { self.last_day };
-        self.archive(Some(ballast))?;
+        self.archive(ballast)?;
         Ok(Ok(record))
     }
 

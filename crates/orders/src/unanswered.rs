@@ -1,6 +1,6 @@
 //! Orders whose venue owes an answer, for a shell that puts them in doubt once that takes too long.
 
-use tickpath_market::{OrderId, VenueId};
+use tickpath_market::{OrderId, TimeInForce, VenueId};
 
 use crate::core::Core;
 use crate::order::Order;
@@ -40,7 +40,7 @@ impl Core {
     pub fn unconfirmed_day_orders(&self) -> impl Iterator<Item = (OrderId, VenueId)> + '_ {
         let orders = self.live_slots().map(|slot| self.orders.get(slot));
         let at_venue = |order: &&Order| matches!(order.phase, Phase::Sent | Phase::Open);
-        let ends_today = |order: &&Order| order.time_in_force != tickpath_market::TimeInForce::GoodTillCancel;
+        let ends_today = |order: &&Order| order.time_in_force != TimeInForce::GoodTillCancel;
         orders.filter(at_venue).filter(ends_today).map(|order| (OrderId(order.id), VenueId(order.route)))
     }
 
