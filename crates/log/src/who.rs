@@ -121,6 +121,7 @@ fn sum(text: &str) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::{Read, Write};
     use std::process::{Command, Stdio};
 
     #[test]
@@ -144,7 +145,10 @@ mod tests {
 
     #[test]
     fn who_has_ended_does_not_live_though_its_parent_has_not_heard() {
-        let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().expect("there is a cat");
+        let mut child = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("cat starts");
+        // `spawn` returns while the child may still be inside exec, where its image changes: an answer is from behind it.
+        child.stdin.as_mut().unwrap().write_all(b"?").expect("cat reads");
+        child.stdout.as_mut().unwrap().read_exact(&mut [0]).expect("cat answers");
         let pid = child.id();
         let now = || Who::read(&format!("/proc/{pid}/stat"));
         let (begun, here) = (now().unwrap().expect("it waits for us"), Who::here());
