@@ -27,7 +27,7 @@ const HOP_WORDS: usize = BUCKETS + 1;
 pub const HOPS: [&str; 3] = ["t0_t1", "t1_t2", "t0_t2"];
 
 /// What the kinds of notices are called, where they are counted.
-pub const NOTICES: [&str; 19] = [
+pub const NOTICES: [&str; 20] = [
     "tail_lost",
     "lane_lost",
     "doubt",
@@ -47,6 +47,7 @@ pub const NOTICES: [&str; 19] = [
     "refused_open",
     "day_ended",
     "day_not_ended",
+    "strangers",
 ];
 
 /// By code; what has a larger one is in place 0, which no denial has.

@@ -1,4 +1,4 @@
-//! Disk space that is set aside before a day ends, so that no step of its roll can meet a full disk.
+//! Disk space and file descriptors that are set aside before a day ends, so that no step of its roll lacks them.
 //!
 //! ```text
 //!   DayEnd asked for ── reserve: reports, roll ── DayEnd journaled, its reports written ── roll: archive, next logs
@@ -6,7 +6,7 @@
 //! ```
 //! The space is two files without content in the journal's folder. A kill leaves them there; the next start removes them.
 
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -16,11 +16,12 @@ use rustix::fs::{FallocateFlags, fallocate};
 /// Space for the reports of a day's end, and for the logs of the next day.
 const NAMES: [&str; 2] = ["ballast.reports", "ballast.roll"];
 
-/// Reserved disk space; freed when the value is dropped.
+/// Reserved disk space and descriptors; freed when the value is dropped.
 #[derive(Debug)]
 pub struct Ballast {
     reports: PathBuf,
     roll: PathBuf,
+    descriptors: Vec<File>,
 }
 
 impl Ballast {
@@ -28,12 +29,20 @@ impl Ballast {
     /// one of them.
     pub fn reserve(folder: &Path, reports: u64, roll: u64) -> io::Result<Self> {
         let [reports_file, roll_file] = NAMES.map(|name| folder.join(name));
-        let ballast = Self { reports: reports_file, roll: roll_file };
+        let ballast = Self { reports: reports_file, roll: roll_file, descriptors: Vec::new() };
         for (path, bytes) in [(&ballast.reports, reports), (&ballast.roll, roll)] {
             let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
             fallocate(&file, FallocateFlags::empty(), 0, bytes)?;
         }
         Ok(ballast)
+    }
+
+    /// Holds so many file descriptors as well.
+    pub fn hold_descriptors(mut self, count: usize) -> io::Result<Self> {
+        for _ in 0..count {
+            self.descriptors.push(File::open(&self.roll)?);
+        }
+        Ok(self)
     }
 
     /// Frees the space of the reports.

@@ -78,6 +78,15 @@ impl Definitions {
         })
     }
 
+    /// Returns the instruments with a number now, from this one on, by ascending number.
+    pub fn instruments_from(&self, first: SymbolId) -> impl Iterator<Item = &Instrument> {
+        let (first, last) = ((RecordKind::Instrument, 0, first.0), (RecordKind::Instrument, 0, u32::MAX));
+        self.held.range(first..=last).filter_map(|(_, input)| match input {
+            Input::Instrument(instrument) => Some(instrument),
+            _ => None,
+        })
+    }
+
     /// Returns the limits that an account has, or had last.
     pub fn account(&self, account: AccountId) -> Option<&AccountLimits> {
         match self.latest((RecordKind::Account, 0, account.0))? {

@@ -8,6 +8,7 @@
 //!     └─ roll: the journal's log and the history's go into the archive, the next day's begin
 //! ```
 
+use rustix::io::Errno;
 use tickpath_clock::{Clock, utc_day};
 use tickpath_market::{OrderId, VenueId};
 use tickpath_oms_journal::{Ballast, JournalError};
@@ -25,6 +26,9 @@ const LOG_OVERHEAD: u64 = 256 << 10;
 const LAST_BYTES: u64 = 4 << 10;
 /// Bytes in the logs for each order that ends with the day.
 const ORDER_BYTES: u64 = 512;
+
+/// File descriptors that a roll has open beside those from before it, at most: logs, folders, the archive's.
+const DESCRIPTORS: usize = 32;
 
 /// Why an admin command was refused. It has changed nothing.
 #[derive(Debug, thiserror::Error)]
@@ -63,6 +67,17 @@ pub enum CommandError {
         /// What the system said.
         reason: std::io::Error,
     },
+    /// The process has too few file descriptors left for the roll.
+    #[error(
+        "the day has not ended: its roll needs {DESCRIPTORS} free file descriptors ({reason}); trading goes on. Raise the limit \
+         (LimitNOFILE in the unit, or prlimit --pid {pid} --nofile=N) or end some connections, and run the command again"
+    )]
+    NoDescriptors {
+        /// The process of the OMS.
+        pid: u32,
+        /// What the system said.
+        reason: std::io::Error,
+    },
 }
 
 impl<C: Clock> Sequencer<C> {
@@ -83,7 +98,7 @@ impl<C: Clock> Sequencer<C> {
         }
     }
 
-    /// Reserves the disk space that the end of the day needs.
+    /// Reserves the disk space and the file descriptors that the end of the day needs.
     pub(crate) fn reserve_for_roll(&self) -> Result<Ballast, CommandError> {
         let config = self.journal.config();
         let segment = config.segment_bytes as u64;
@@ -97,11 +112,16 @@ impl<C: Clock> Sequencer<C> {
         let beyond = |offset: u64| (offset + bytes).saturating_sub(segment).next_multiple_of(segment);
         let reports = beyond(self.journal.tail().offset) + history.map_or(0, beyond) + LOG_OVERHEAD;
         let folder = config.place.dir();
-        Ballast::reserve(folder, reports, roll).map_err(|reason| CommandError::NoRoom {
-            mebibytes: (reports + roll).div_ceil(1 << 20),
-            folder: folder.display().to_string(),
-            reason,
-        })
+        let refused = |reason: std::io::Error| match Errno::from_io_error(&reason) {
+            Some(Errno::MFILE | Errno::NFILE) => CommandError::NoDescriptors { pid: std::process::id(), reason },
+            _ => CommandError::NoRoom {
+                mebibytes: (reports + roll).div_ceil(1 << 20),
+                folder: folder.display().to_string(),
+                reason,
+            },
+        };
+        let ballast = Ballast::reserve(folder, reports, roll).map_err(refused)?;
+        ballast.hold_descriptors(DESCRIPTORS).map_err(refused)
     }
 
     /// Puts the day orders in doubt whose end their venue has not confirmed, and does not by its rules. Returns how many.
@@ -118,6 +138,7 @@ impl<C: Clock> Sequencer<C> {
     /// Moves the day's logs into the archive, and has a snapshot made of where they ended.
     #[cold]
     pub(crate) fn archive(&mut self, ballast: Option<Ballast>) -> Result<(), OmsError> {
+        self.told_strangers = false;
         if self.disk_failed {
             return Ok(());
         }

@@ -99,6 +99,11 @@ pub enum Notice {
         /// The venue's reason.
         reason: u16,
     },
+    /// A venue reports more orders that are not known here than are kept; for the rest of the day such reports are dropped.
+    Strangers {
+        /// The venue.
+        venue: VenueId,
+    },
     /// A day ended by the calendar.
     DayEnded {
         /// The day, as 20261122.
@@ -138,6 +143,7 @@ impl Notice {
             Self::RefusedOpen { .. } => 16,
             Self::DayEnded { .. } => 17,
             Self::DayNotEnded { .. } => 18,
+            Self::Strangers { .. } => 19,
         }
     }
 }
@@ -193,6 +199,11 @@ impl fmt::Display for Notice {
                  unknown, and its venue is asked",
                 order.epoch(),
                 order.sequence()
+            ),
+            Self::Strangers { venue } => write!(
+                f,
+                "venue {venue} has reported too many orders today that are not known here: such reports are neither kept nor \
+                 journaled until the day ends; look who speaks at that address"
             ),
             Self::DayEnded { day, is_late: false } => write!(f, "day {day} has ended by the calendar"),
             Self::DayEnded { day, is_late: true } => {

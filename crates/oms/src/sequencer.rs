@@ -11,7 +11,8 @@ use tickpath_oms_journal::journal::Journal;
 use tickpath_oms_journal::snapshot::SnapshotMaker;
 use tickpath_oms_journal::{Definitions, JournalError, LaneKind};
 use tickpath_orders::{
-    At, Core, Counts, Doubt, Envelope, Input, LOST_REPORTS, Line, Login, Output, Outputs, ReportRecord, Timer,
+    At, Core, Counts, Doubt, Envelope, Input, Instrument, LOST_REPORTS, Line, Login, Output, Outputs, ReportRecord,
+    Timer,
 };
 
 use crate::OmsError;
@@ -84,6 +85,8 @@ pub struct Sequencer<C> {
     pub(crate) next_snapshot: u64,
     /// Orders without an answer of their venue.
     pub(crate) answers: Answers,
+    /// The operator was told today that reports of unknown orders are dropped.
+    pub(crate) told_strangers: bool,
     /// Questions of admins that wait for a venue's answer, and the answers.
     pub(crate) questions: Questions,
     /// The last day that ended by name, as 20261122; zero before the first.
@@ -180,7 +183,7 @@ impl<C: Clock> Sequencer<C> {
         report: ExecutionReport,
     ) -> Result<(), OmsError> {
         let record = ReportRecord { report, source: venue, line: 0, lane_sequence: lane_sequence as u32 };
-        self.take_report(received, record)?;
+        self.take_report(received, &Input::Report(record))?;
         self.ask_after_loss(venue, &report)
     }
 
@@ -419,6 +422,11 @@ impl<C: Clock> Sequencer<C> {
     /// The core, for questions.
     pub fn core(&self) -> &Core {
         &self.core
+    }
+
+    /// The instruments that can be traded now, from this number on, by ascending number.
+    pub fn instruments_from(&self, first: SymbolId) -> impl Iterator<Item = &Instrument> {
+        self.definitions.instruments_from(first)
     }
 
     /// Instead of a thread that commits, whoever holds this: for simulations. To be called before the first input.

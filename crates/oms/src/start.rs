@@ -133,6 +133,7 @@ impl<C: Clock> Sequencer<C> {
             snapshots: None,
             next_snapshot: u64::MAX,
             answers: Answers::default(),
+            told_strangers: false,
             questions: Questions::default(),
             last_day: 0,
             due: DueDay::default(),

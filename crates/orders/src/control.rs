@@ -302,7 +302,7 @@ pub struct EnterFill {
 pub struct EnterPosition {
     /// The net position, or the change of it; negative is sold.
     pub quantity: Quantity,
-    /// The price from which its profit counts; zero for the latest price that is known.
+    /// The price from which its profit counts; zero for the latest price that is known, unless `is_priced`.
     pub price: Price,
     /// The account.
     pub account: AccountId,
@@ -310,8 +310,10 @@ pub struct EnterPosition {
     pub symbol: SymbolId,
     /// 1 if the quantity is a change.
     pub adjusts: u8,
+    /// 1 if a price was given: it counts though it is zero.
+    pub is_priced: u8,
     /// Zero.
-    pub reserved: [u8; 3],
+    pub reserved: [u8; 2],
     /// The low half of its number in the operator's lane.
     pub lane_sequence: u32,
     /// Who says so and why: text, padded with zeros. Not empty.

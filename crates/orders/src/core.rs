@@ -11,7 +11,7 @@ use crate::desk::Desk;
 use crate::digest::Tally;
 use crate::foreign::{Foreign, Foreigners};
 use crate::names::Names;
-use crate::open::{LINKS, OpenOrders};
+use crate::open::{Link, ORDERS, OpenOrders, Orders};
 use crate::order::{Arming, Ask, DeniedId, Fill, GAPPED, NONE, Order};
 use crate::own::OwnOrders;
 use crate::position::Positions;
@@ -24,8 +24,6 @@ use crate::{Digest, Input, Instrument, OrderView, Output, Outputs, PositionView}
 /// The version of the transition rules. A journal of another version is not replayed with this core.
 pub const CORE_VERSION: u32 = 6;
 
-/// Orders, and fills, in one page.
-pub(crate) const ORDERS: usize = LINKS;
 /// Cancels and replaces, and ids of denied requests, in one page.
 const ASKS: usize = 1024;
 /// In the index of client ids: the slot is that of a cancel or replace, or of a denied request, not of an order.
@@ -111,7 +109,7 @@ pub struct Counts {
 /// assert_eq!(denied.code, Denial::UnknownAccount.code());
 /// ```
 pub struct Core {
-    pub(crate) orders: Pages<Order, ORDERS>,
+    pub(crate) orders: Orders,
     pub(crate) asks: Pages<Ask, ASKS>,
     pub(crate) fills: Pages<Fill, ORDERS>,
     pub(crate) denied: Pages<DeniedId, ASKS>,
@@ -176,7 +174,7 @@ impl Core {
     pub fn new(config: Config) -> Self {
         let expected = config.expected_orders.min(MOST_EXPECTED);
         Self {
-            orders: Pages::new(Order::EMPTY, expected),
+            orders: Orders::new(Order::EMPTY, Link::EMPTY, expected),
             asks: Pages::new(Ask::EMPTY, expected),
             fills: Pages::new(Fill::EMPTY, expected),
             denied: Pages::new(DeniedId::EMPTY, 0),
@@ -184,7 +182,7 @@ impl Core {
             by_client: Index::with_expected(expected),
             by_exec: Index::with_expected(expected),
             live: BitSet::with_expected(expected),
-            open: OpenOrders::with_expected(expected),
+            open: OpenOrders::new(),
             desk: Desk::default(),
             routes: Routes::default(),
             positions: Positions::new(),
@@ -389,8 +387,7 @@ impl Core {
         self.by_client.insert(self.tag(order.session.into(), order.client), slot);
         *self.counts.stand(&order) += 1;
         self.live.set(slot, true);
-        self.open.push();
-        self.open.enter(slot, &order);
+        self.open.add(&mut self.orders, slot);
         self.positions.expose(order.position, order.side, 0, order.exposure(0));
         self.hold(None, Some((&order, 0, 0)));
         slot
@@ -420,7 +417,7 @@ impl Core {
             let has_changed = (order.cancel != NONE) != is_outstanding && next.is_open();
             *order = *next;
             if has_changed {
-                self.open.note_cancel(slot, is_outstanding);
+                self.open.note_cancel(&mut self.orders, slot, is_outstanding);
             }
         } else {
             self.settle_holding(slot, next);
@@ -437,10 +434,11 @@ impl Core {
         self.hold(Some((&before, held, held_at)), Some((next, holds, holds_at)));
         let is_outstanding = next.cancel != NONE;
         match (before.is_open(), next.is_open()) {
-            (false, true) => self.open.enter(slot, next),
-            (true, false) => self.open.leave(slot),
-            // A fill leaves the order's link alone: it may be far away.
-            (true, true) if (before.cancel != NONE) != is_outstanding => self.open.note_cancel(slot, is_outstanding),
+            (false, true) => self.open.enter(&mut self.orders, slot),
+            (true, false) => self.open.leave(&mut self.orders, slot),
+            (true, true) if (before.cancel != NONE) != is_outstanding => {
+                self.open.note_cancel(&mut self.orders, slot, is_outstanding);
+            }
             _ => return,
         }
         self.live.set(slot, next.is_open());

@@ -1,5 +1,7 @@
 //! Who may trade what: accounts with their limits and counts, instruments, sessions with their rights, kill switches.
 
+use std::collections::BTreeSet;
+
 use tickpath_market::{AccountId, SymbolId};
 use tickpath_risk::{ACCOUNT_BYTES, INSTRUMENT_BYTES, SESSION_BYTES, says_more};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
@@ -23,6 +25,8 @@ pub(crate) struct Desk {
     pub(crate) firm: Firm,
     pub(crate) killed: bool,
     pub(crate) disk_failed: bool,
+    /// The kill switches that are on, by scope and target: a status query lists them without a walk over the tables.
+    pub(crate) switches: BTreeSet<(u8, u32)>,
     /// Somebody has, or had, a limit that most have not: without one, nobody is asked for his.
     pub(crate) has_rare: bool,
 }
@@ -270,32 +274,32 @@ impl Desk {
 
     /// The kill switches that are on: each by its scope and its target.
     pub(crate) fn kills(&self) -> impl Iterator<Item = (u8, u32)> + '_ {
-        let rows = |scope: u8, killed: Vec<bool>| {
-            (0_u32..).zip(killed).filter(|(_, killed)| *killed).map(move |(target, _)| (scope, target))
-        };
-        let all = [(KILL_ALL, self.killed), (KILL_DISK, self.disk_failed)];
-        let all = all.into_iter().filter(|(_, killed)| *killed).map(|(scope, _)| (scope, 0));
-        all.chain(rows(KILL_ACCOUNT, self.accounts.iter().map(|row| row.killed).collect()))
-            .chain(rows(KILL_SYMBOL, self.symbols.iter().map(|row| row.killed).collect()))
-            .chain(rows(KILL_SESSION, self.sessions.iter().map(|row| row.killed).collect()))
+        self.switches.iter().copied()
     }
 
     /// Turns a switch; false if there is none such. It holds for what is defined later too.
     pub(crate) fn kill(&mut self, kill: &Kill) -> bool {
+        let is_on = kill.on != 0;
         let switch = match kill.scope {
-            KILL_SESSION => {
-                let Some(row) = place(&mut self.sessions, kill.target) else { return false };
-                row.killed = kill.on != 0;
+            KILL_SESSION => place(&mut self.sessions, kill.target).map(|row| {
+                row.killed = is_on;
                 row.barred = row.barred();
-                return true;
-            }
+                &mut row.killed
+            }),
             KILL_ALL => Some(&mut self.killed),
             KILL_ACCOUNT => place(&mut self.accounts, kill.target).map(|row| &mut row.killed),
             KILL_SYMBOL => place(&mut self.symbols, kill.target).map(|row| &mut row.killed),
             KILL_DISK => Some(&mut self.disk_failed),
             _ => None,
         };
-        switch.map(|switch| *switch = kill.on != 0).is_some()
+        let Some(switch) = switch else { return false };
+        *switch = is_on;
+        let name = (kill.scope, if matches!(kill.scope, KILL_ALL | KILL_DISK) { 0 } else { kill.target });
+        match is_on {
+            true => self.switches.insert(name),
+            false => self.switches.remove(&name),
+        };
+        true
     }
 
     /// Whether the journal's disk has failed.

@@ -71,7 +71,7 @@ impl Core {
             return Err(WordError::Terms);
         };
         let is_limit = order_type == OrderType::Limit;
-        if enter.quantity.0 <= 0 || is_limit == (enter.price == Price::ZERO) || enter.venue.0 >= VENUES {
+        if enter.quantity.0 <= 0 || (!is_limit && enter.price != Price::ZERO) || enter.venue.0 >= VENUES {
             return Err(WordError::Terms);
         }
         let order = Order {
@@ -169,14 +169,15 @@ impl Core {
         let entry = self.desk.entry(account, symbol).map_err(undefined)?;
         let net = self.position(account, symbol).net;
         let change = i128::from(enter.quantity.0) - if enter.adjusts == 0 { net } else { 0 };
-        let price = if enter.price == Price::ZERO { self.desk.price(symbol) } else { enter.price.0 };
+        let has_price = enter.is_priced != 0 || enter.price != Price::ZERO;
+        let price = if has_price { enter.price.0 } else { self.desk.price(symbol) };
         if enter.reason[0] == 0 {
             return Err(WordError::Reason);
         } else if enter.adjusts == 0 && entry.open.fills > 0 {
             return Err(WordError::Traded(account.0));
         } else if change == 0 {
             return Err(WordError::NoChange(Quantity(i64::try_from(net).unwrap_or(i64::MAX))));
-        } else if price == 0 {
+        } else if price == 0 && !has_price {
             return Err(WordError::Unpriced(symbol.0));
         }
         Ok((change, price))

@@ -13,7 +13,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 use crate::ReportRecord;
 
 /// Reports that are kept at once; what comes above it is counted as a stranger, and not kept.
-const MOST: usize = 1 << 16;
+pub(crate) const MOST: usize = 1 << 16;
 /// Ends of days after which a report that was not joined is forgotten.
 const DAYS: u32 = 5;
 

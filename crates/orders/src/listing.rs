@@ -4,10 +4,9 @@ use tickpath_market::{AccountId, OrderId};
 
 use crate::OrderView;
 use crate::core::Core;
-use crate::order::NONE;
 
 /// Open orders that one page looks at, whether or not the user may see them.
-const LOOKED_AT: usize = 4096;
+const LOOKED_AT: usize = 1024;
 /// Slots that one page searches for open orders: a kilobyte of bits for each 8192.
 const SEARCHED: u32 = 1 << 18;
 
@@ -18,7 +17,7 @@ pub struct OpenPage {
     pub orders: Vec<OrderView>,
     /// The order behind which the next page begins; none if this page is the last one.
     pub next: Option<OrderId>,
-    /// Open orders that the page has looked at, at most 4096.
+    /// Open orders that the page has looked at, at most 1024.
     pub visited: usize,
 }
 
@@ -41,20 +40,22 @@ impl Core {
         let (end, most) = (self.orders.len(), most.max(1));
         let mut from = after.map_or(0, |order| self.slot_behind(order.0));
         let until = from.saturating_add(SEARCHED).min(end);
-        let (mut orders, mut visited, mut latest) = (Vec::with_capacity(most.min(LOOKED_AT)), 0, (NONE, false));
+        let (mut orders, mut visited, mut latest) = (Vec::with_capacity(most.min(LOOKED_AT)), 0, None);
         while orders.len() < most && visited < LOOKED_AT {
             let Some(slot) = self.live.next_before(from, until) else {
                 from = until;
                 break;
             };
             (from, visited) = (slot + 1, visited + 1);
-            let Some((group, account)) = self.open.account_of(slot) else { continue };
-            // Orders that follow each other are often of one group.
-            if latest.0 != group {
-                latest = (group, sees(account));
-            }
-            if latest.1 {
-                orders.push(self.orders.get(slot).view());
+            let order = self.orders.get(slot);
+            // Orders that follow each other are often of one account.
+            let is_seen = match latest {
+                Some((account, is_seen)) if account == order.account => is_seen,
+                _ => sees(order.account),
+            };
+            latest = Some((order.account, is_seen));
+            if is_seen {
+                orders.push(order.view());
             }
         }
         let next = (from < end).then(|| from.checked_sub(1)).flatten().map(|slot| OrderId(self.orders.get(slot).id));
@@ -81,11 +82,10 @@ impl Core {
     pub(crate) fn file_open(&mut self) {
         let end = self.orders.len();
         self.open.empty();
-        (0..end).for_each(|_| self.open.push());
         let mut from = 0;
         while let Some(slot) = self.live.next_before(from, end) {
             from = slot + 1;
-            self.open.enter(slot, self.orders.get(slot));
+            self.open.enter(&mut self.orders, slot);
         }
     }
 

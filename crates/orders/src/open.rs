@@ -6,8 +6,8 @@
 //!                        └──> order <──> order <──> order     open, and no cancel of it is outstanding
 //! ```
 //!
-//! Each order has a [`Link`] of 12 bytes in the slot of its own number. The hot path writes the order's link, the link of
-//! its neighbour and its group; a session that stays with one account and symbol finds that group without a hash. Orders
+//! Each order has a [`Link`] beside it, in the cache lines that a new order writes anyhow. The hot path writes it, the link
+//! of its neighbour and its group; a session that stays with one account and symbol finds that group without a hash. Orders
 //! whose cancel is outstanding are counted in their group and are in no list, so that a second mass cancel costs nothing.
 //! An empty group leaves its pair's chain when a cancel passes by: each such visit was paid for by a new order.
 //!
@@ -17,31 +17,35 @@
 use std::hint::black_box;
 
 use tickpath_market::{AccountId, SymbolId};
-use tickpath_slots::{Index, Pages, tag};
+use tickpath_slots::{Index, Linked, LinkedPages, tag};
 
 use crate::order::{NONE, Order};
 
-/// Links in one page: as many as there are orders in one.
-pub(crate) const LINKS: usize = 4096;
-/// [`Link::prev`] of an order that is in no list.
+/// [`Link::prev`] of an order that is counted in its group and is not in the list.
 const UNLISTED: u32 = u32::MAX - 1;
+/// [`Link::prev`] of an order that is not open.
+const OUT: u32 = u32::MAX - 2;
 
-/// The place of an order in its group: 12 bytes.
+/// The place of an order in the list of its group.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Link {
-    /// Slot of the next order of the group; [`NONE`] behind the last one.
+    /// Slot of the next order; [`NONE`] behind the last one.
     next: u32,
-    /// Slot of the one before; [`NONE`] before the first one, [`UNLISTED`] of an order that is in no list.
+    /// Slot of the one before; [`NONE`] before the first one, [`UNLISTED`] or [`OUT`].
     prev: u32,
-    /// The order's group; [`NONE`] of an order that is not open.
-    group: u32,
 }
-
-const _: () = assert!(size_of::<Link>() == 12);
 
 impl Link {
-    pub(crate) const EMPTY: Self = Self { next: NONE, prev: UNLISTED, group: NONE };
+    pub(crate) const EMPTY: Self = Self { next: NONE, prev: OUT };
 }
+
+/// Orders by slot, each in two cache lines with its link.
+pub(crate) type Orders = LinkedPages<Order, Link, ORDERS>;
+
+/// Orders, and fills, in one page.
+pub(crate) const ORDERS: usize = 4096;
+
+const _: () = assert!(size_of::<Linked<Order, Link>>() == 128);
 
 /// Orders of one session, account and symbol.
 struct Group {
@@ -104,7 +108,6 @@ pub(crate) enum Meant {
 
 /// The index of open orders.
 pub(crate) struct OpenOrders {
-    links: Pages<Link, LINKS>,
     groups: Vec<Group>,
     pairs: Vec<Pair>,
     sessions: Vec<Session>,
@@ -117,10 +120,9 @@ pub(crate) struct OpenOrders {
 }
 
 impl OpenOrders {
-    /// An empty index whose table of pages has room for so many orders.
-    pub(crate) fn with_expected(orders: usize) -> Self {
+    /// An empty index.
+    pub(crate) fn new() -> Self {
         Self {
-            links: Pages::new(Link::EMPTY, orders),
             groups: Vec::new(),
             pairs: Vec::new(),
             sessions: Vec::new(),
@@ -130,70 +132,71 @@ impl OpenOrders {
         }
     }
 
-    /// Adds the link of the next slot, whose order is in no group.
+    /// Counts and lists a new order: open, and no cancel of it is outstanding.
     #[inline]
-    pub(crate) fn push(&mut self) {
-        self.links.push(Link::EMPTY);
+    pub(crate) fn add(&mut self, orders: &mut Orders, slot: u32) {
+        debug_assert_eq!(orders.get(slot).cancel, NONE, "a new order has no cancel");
+        let group = self.count(orders.get(slot));
+        self.list(orders, slot, group);
     }
 
     /// Counts an order as open, and lists it if no cancel of it is outstanding.
-    #[inline]
-    pub(crate) fn enter(&mut self, slot: u32, order: &Order) {
-        if self.links.get(slot).group != NONE {
+    pub(crate) fn enter(&mut self, orders: &mut Orders, slot: u32) {
+        if orders.link(slot).prev != OUT {
             return;
         }
-        let group = self.group_of(order);
-        self.links.get_mut(slot).group = group;
-        let row = &mut self.groups[group as usize];
-        row.open += 1;
-        self.pairs[row.pair as usize].open += 1;
-        if order.cancel == NONE {
-            self.list(slot);
+        let group = self.count(orders.get(slot));
+        orders.link_mut(slot).prev = UNLISTED;
+        if orders.get(slot).cancel == NONE {
+            self.list(orders, slot, group);
         }
     }
 
     /// Forgets an order that is not open any more.
     #[inline]
-    pub(crate) fn leave(&mut self, slot: u32) {
-        let group = self.links.get(slot).group;
-        if group == NONE {
+    pub(crate) fn leave(&mut self, orders: &mut Orders, slot: u32) {
+        if orders.link(slot).prev == OUT {
             return;
         }
-        self.unlist(slot);
-        *self.links.get_mut(slot) = Link::EMPTY;
+        let group = self.group_of(orders.get(slot));
+        self.unlist(orders, slot, group);
+        *orders.link_mut(slot) = Link::EMPTY;
         let row = &mut self.groups[group as usize];
         row.open -= 1;
         self.pairs[row.pair as usize].open -= 1;
     }
 
     /// Notes that a cancel of an open order is outstanding now, or is not any more.
-    pub(crate) fn note_cancel(&mut self, slot: u32, is_outstanding: bool) {
-        match is_outstanding {
-            true => self.unlist(slot),
-            false => self.list(slot),
+    pub(crate) fn note_cancel(&mut self, orders: &mut Orders, slot: u32, is_outstanding: bool) {
+        let group = self.group_of(orders.get(slot));
+        match (is_outstanding, orders.link(slot).prev) {
+            (_, OUT) => {}
+            (true, _) => self.unlist(orders, slot, group),
+            (false, UNLISTED) => self.list(orders, slot, group),
+            (false, _) => {}
         }
     }
 
     /// The slots of the open orders that are meant and have no cancel outstanding, ascending. Costs what it finds; a
     /// scope that no client can name, all sessions of an account or a symbol, costs a look at each group as well.
-    pub(crate) fn find_cancelable(&mut self, meant: Meant) -> Vec<u32> {
+    pub(crate) fn find_cancelable(&mut self, orders: &Orders, meant: Meant) -> Vec<u32> {
         let mut slots = Vec::new();
         match meant {
             Meant::Position { session, position } => {
                 if let Some(group) = self.find_group(session, position) {
-                    self.visit_group(group, &mut slots);
+                    self.visit_group(orders, group, &mut slots);
                 }
             }
             Meant::Account { session, account } => {
                 if let Some(pair) = self.find_pair(session, account) {
-                    self.visit_pair(pair, &mut slots);
+                    self.visit_pair(orders, pair, &mut slots);
                 }
             }
             Meant::Session(session) => {
                 let mut pair = self.first_pair(session);
                 while pair != NONE {
                     self.visited += 1;
-                    self.visit_pair(pair, &mut slots);
+                    self.visit_pair(orders, pair, &mut slots);
                     pair = self.pairs[pair as usize].next;
                 }
             }
@@ -201,7 +204,7 @@ impl OpenOrders {
                 for group in 0..self.groups.len() as u32 {
                     self.visited += 1;
                     if self.groups[group as usize].is_of(meant) {
-                        self.visit_group(group, &mut slots);
+                        self.visit_group(orders, group, &mut slots);
                     }
                 }
             }
@@ -225,13 +228,6 @@ impl OpenOrders {
         }
     }
 
-    /// The group of an open order, and that group's account.
-    #[inline]
-    pub(crate) fn account_of(&self, slot: u32) -> Option<(u32, AccountId)> {
-        let group = self.links.get(slot).group;
-        self.groups.get(group as usize).map(|row| (group, row.account))
-    }
-
     /// Orders and groups that cancels of many have visited.
     pub(crate) fn visited(&self) -> u64 {
         self.visited
@@ -239,7 +235,6 @@ impl OpenOrders {
 
     /// Forgets all orders and groups; the memory stays.
     pub(crate) fn empty(&mut self) {
-        self.links.clear();
         self.groups.clear();
         self.pairs.clear();
         self.sessions.clear();
@@ -247,20 +242,24 @@ impl OpenOrders {
         self.by_account.clear();
     }
 
-    /// Holds a page of links ready.
-    pub(crate) fn give_page(&mut self, page: Box<[Link]>) {
-        self.links.give_page(page);
-    }
-
     /// Looks at what the next order of a session would need.
-    pub(crate) fn look_ahead(&self, session: u16) {
-        self.links.look_ahead();
+    pub(crate) fn look_ahead(&self, orders: &Orders, session: u16) {
         let Some(row) = self.sessions.get(usize::from(session)) else { return };
         let Some(group) = self.groups.get(row.latest as usize) else { return };
         black_box((group.position, group.open, group.next, self.pairs[group.pair as usize].open));
         if group.first != NONE {
-            black_box(*self.links.get(group.first));
+            black_box(*orders.link(group.first));
         }
+    }
+
+    /// Counts an order in its group, and returns the group.
+    #[inline]
+    fn count(&mut self, order: &Order) -> u32 {
+        let group = self.group_of(order);
+        let row = &mut self.groups[group as usize];
+        row.open += 1;
+        self.pairs[row.pair as usize].open += 1;
+        group
     }
 
     #[inline]
@@ -335,17 +334,17 @@ impl OpenOrders {
     }
 
     /// Adds the slots of a group's list.
-    fn visit_group(&mut self, group: u32, slots: &mut Vec<u32>) {
+    fn visit_group(&mut self, orders: &Orders, group: u32, slots: &mut Vec<u32>) {
         let mut slot = self.groups[group as usize].first;
         while slot != NONE {
             self.visited += 1;
             slots.push(slot);
-            slot = self.links.get(slot).next;
+            slot = orders.link(slot).next;
         }
     }
 
     /// Adds the slots of all groups of a pair, and takes the groups without any out of its chain.
-    fn visit_pair(&mut self, pair: u32, slots: &mut Vec<u32>) {
+    fn visit_pair(&mut self, orders: &Orders, pair: u32, slots: &mut Vec<u32>) {
         let (mut group, mut before) = (self.pairs[pair as usize].first, NONE);
         while group != NONE {
             self.visited += 1;
@@ -358,45 +357,41 @@ impl OpenOrders {
                     before => self.groups[before as usize].next = next,
                 }
             } else {
-                self.visit_group(group, slots);
+                self.visit_group(orders, group, slots);
                 before = group;
             }
             group = next;
         }
     }
 
-    /// Puts an order at the front of its group's list.
+    /// Puts an order that is counted at the front of its group's list.
     #[inline]
-    fn list(&mut self, slot: u32) {
-        let link = *self.links.get(slot);
-        if link.prev != UNLISTED || link.group == NONE {
-            return;
-        }
-        let row = &mut self.groups[link.group as usize];
+    fn list(&mut self, orders: &mut Orders, slot: u32, group: u32) {
+        let row = &mut self.groups[group as usize];
         let next = std::mem::replace(&mut row.first, slot);
         if !row.is_chained {
             row.is_chained = true;
-            row.next = std::mem::replace(&mut self.pairs[row.pair as usize].first, link.group);
+            row.next = std::mem::replace(&mut self.pairs[row.pair as usize].first, group);
         }
-        *self.links.get_mut(slot) = Link { next, prev: NONE, ..link };
+        *orders.link_mut(slot) = Link { next, prev: NONE };
         if next != NONE {
-            self.links.get_mut(next).prev = slot;
+            orders.link_mut(next).prev = slot;
         }
     }
 
-    /// Takes an order out of its group's list.
+    /// Takes an order out of its group's list, if it is there; it stays counted.
     #[inline]
-    fn unlist(&mut self, slot: u32) {
-        let link = *self.links.get(slot);
+    fn unlist(&mut self, orders: &mut Orders, slot: u32, group: u32) {
+        let link = *orders.link(slot);
         match link.prev {
-            UNLISTED => return,
-            NONE => self.groups[link.group as usize].first = link.next,
-            prev => self.links.get_mut(prev).next = link.next,
+            UNLISTED | OUT => return,
+            NONE => self.groups[group as usize].first = link.next,
+            prev => orders.link_mut(prev).next = link.next,
         }
         if link.next != NONE {
-            self.links.get_mut(link.next).prev = link.prev;
+            orders.link_mut(link.next).prev = link.prev;
         }
-        *self.links.get_mut(slot) = Link { next: NONE, prev: UNLISTED, ..link };
+        *orders.link_mut(slot) = Link { next: NONE, prev: UNLISTED };
     }
 }
 

@@ -7,6 +7,7 @@
 use tickpath_market::{ClientOrderId, ExecType, ExecutionReport, OrdStatus, Price, Quantity, VenueId};
 
 use crate::core::{At, Core};
+use crate::foreign::MOST as MOST_FOREIGN;
 use crate::order::{ASTRAY, Ask, DOUBTED, Fill, NONE, Order, SOFT, WORD, WORDED};
 use crate::requests::{told, told_as};
 use crate::state::{Event, Phase, step};
@@ -75,6 +76,19 @@ impl Core {
             Said::Status => self.standing(at, slot, report, out),
             _ => self.event(at, slot, said, report, out),
         }
+    }
+
+    /// Whether more reports of orders that are not known have come today than are ever kept: what comes above that is worth no
+    /// record of a journal.
+    #[inline]
+    pub fn has_many_strangers(&self) -> bool {
+        self.counts.strangers >= MOST_FOREIGN as u64
+    }
+
+    /// Whether a report is of an order that is known here, or ends an answer.
+    pub fn concerns(&self, record: &ReportRecord) -> bool {
+        let ReportRecord { report, source, .. } = record;
+        report.ends_answer() || self.find_said(source.0, report.order_id.0, report.venue_order_id.0).is_some()
     }
 
     /// Keeps a report that names no order here.

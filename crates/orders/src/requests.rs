@@ -415,7 +415,7 @@ impl Core {
     /// many that it cancels, each of which came by a request of its own.
     pub(crate) fn cancel_all(&mut self, at: At, asked: Option<(u64, u16)>, out: &mut Outputs, meant: Meant) {
         // The cancel of one order changes no other one.
-        for slot in self.open.find_cancelable(meant) {
+        for slot in self.open.find_cancelable(&self.orders, meant) {
             let order = self.orders.get(slot);
             let (client, session) = asked.unwrap_or((order.client, order.session));
             let ask = self.asks.push(Ask { id: self.id(at), client, session, ..Ask::EMPTY });

@@ -3,6 +3,8 @@
 //! What core version 3 had of a definition stands where it stood then, and the rest behind it: an item of that version is
 //! the beginning of one of this.
 
+use std::collections::BTreeSet;
+
 use tickpath_risk::{ACCOUNT_BYTES, INSTRUMENT_BYTES, SESSION_BYTES, says_more};
 use tickpath_slots::{Load, Save, SnapshotError};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
@@ -13,7 +15,10 @@ use crate::digest::Tally;
 use crate::names::Names;
 use crate::recent::RecentOrder;
 use crate::reject::Again;
-use crate::{AccountLimits, Digest, FirmLimits, Instrument, SessionRules};
+use crate::{
+    AccountLimits, Digest, FirmLimits, Instrument, KILL_ACCOUNT, KILL_ALL, KILL_DISK, KILL_SESSION, KILL_SYMBOL,
+    SessionRules,
+};
 
 /// Numbers of the core that are no lists.
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout)]
@@ -227,7 +232,19 @@ impl Desk {
             .barring()
         };
         self.sessions = sessions.iter().map(row).collect();
+        self.switches = self.killed_rows();
         Ok(())
+    }
+
+    /// The kill switches that are on, from the tables.
+    fn killed_rows(&self) -> BTreeSet<(u8, u32)> {
+        let firm = [(KILL_ALL, self.killed), (KILL_DISK, self.disk_failed)];
+        let firm = firm.into_iter().map(|(scope, is_on)| ((scope, 0), is_on));
+        let accounts = (0..).zip(&self.accounts).map(|(target, row)| ((KILL_ACCOUNT, target), row.killed));
+        let symbols = (0..).zip(&self.symbols).map(|(target, row)| ((KILL_SYMBOL, target), row.killed));
+        let sessions = (0..).zip(&self.sessions).map(|(target, row)| ((KILL_SESSION, target), row.killed));
+        let all = firm.chain(accounts).chain(symbols).chain(sessions);
+        all.filter(|(_, is_on)| *is_on).map(|(switch, _)| switch).collect()
     }
 
     /// What core version 3 did not have.

@@ -1,9 +1,9 @@
 //! Memory for the next orders, which another thread than the core's can build.
 
-use tickpath_slots::{IndexPage, blank};
+use tickpath_slots::{IndexPage, Linked, blank};
 
-use crate::core::{Core, ORDERS};
-use crate::open::{LINKS, Link};
+use crate::core::Core;
+use crate::open::{Link, ORDERS};
 use crate::order::{Fill, Order};
 
 /// What the indexes together need while [`ORDERS`] orders come in, each with a fill.
@@ -11,8 +11,7 @@ const BUCKET_PAGES: usize = 6;
 
 /// Memory for the next 4096 orders with all its bytes touched, to be built on another thread than the core's.
 pub struct Page {
-    orders: Box<[Order]>,
-    links: Box<[Link]>,
+    orders: Box<[Linked<Order, Link>]>,
     fills: Box<[Fill]>,
     buckets: Vec<IndexPage>,
 }
@@ -21,8 +20,7 @@ impl Page {
     /// Builds a page.
     pub fn new() -> Self {
         Self {
-            orders: blank(Order::EMPTY, ORDERS),
-            links: blank(Link::EMPTY, LINKS),
+            orders: blank(Linked::new(Order::EMPTY, Link::EMPTY), ORDERS),
             fills: blank(Fill::EMPTY, ORDERS),
             buckets: (0..BUCKET_PAGES).map(|_| IndexPage::new()).collect(),
         }
@@ -44,7 +42,6 @@ impl Core {
     /// Takes memory for the next orders. The results are the same with it and without.
     pub fn give_page(&mut self, page: Page) {
         self.orders.give_page(page.orders);
-        self.open.give_page(page.links);
         self.fills.give_page(page.fills);
         for (turn, buckets) in page.buckets.into_iter().enumerate() {
             match turn % 3 {

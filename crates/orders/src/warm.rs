@@ -31,7 +31,7 @@ impl Core {
         self.by_client.look_at(self.tag(session.into(), client));
         black_box(self.find_client(session, client));
         black_box(self.live.next(self.orders.len()));
-        self.open.look_ahead(session);
+        self.open.look_ahead(&self.orders, session);
         if let Ok(entry) = self.desk.entry(like.account, like.symbol) {
             look_at(entry.limits.as_bytes());
             look_at(entry.instrument.as_bytes());

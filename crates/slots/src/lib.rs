@@ -56,10 +56,12 @@
 
 mod bit_set;
 mod index;
+mod linked;
 mod page;
 mod snapshot;
 
 pub use self::bit_set::BitSet;
 pub use self::index::{Index, IndexPage, tag};
+pub use self::linked::{Linked, LinkedPages};
 pub use self::page::{Pages, blank};
 pub use self::snapshot::{Load, Save, SnapshotError};

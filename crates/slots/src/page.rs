@@ -75,18 +75,37 @@ impl<T: Copy, const N: usize> Pages<T, N> {
         }
     }
 
+    /// Appends the list to a snapshot by that part of each item which belongs there.
+    pub fn save_part<U: IntoBytes + Immutable>(&self, save: &mut Save<'_>, part: impl Fn(&T) -> U) {
+        save.head::<U>(self.len as usize);
+        let mut left = self.len as usize;
+        for page in &self.pages {
+            let parts: Vec<U> = page[..left.min(N)].iter().map(&part).collect();
+            save.items(&parts);
+            left = left.saturating_sub(N);
+        }
+    }
+
     /// Replaces the list by the one that a snapshot has at this place.
     pub fn load(&mut self, load: &mut Load<'_>) -> Result<(), SnapshotError>
     where
         T: TryFromBytes + KnownLayout + Immutable,
     {
-        let list = load.head::<T>()?;
+        self.load_part(load, |item| *item)
+    }
+
+    /// Replaces the list by the one that [`Self::save_part`] has saved; `item` makes an item of its part.
+    pub fn load_part<U>(&mut self, load: &mut Load<'_>, item: impl Fn(&U) -> T) -> Result<(), SnapshotError>
+    where
+        U: TryFromBytes + KnownLayout + Immutable,
+    {
+        let list = load.head::<U>()?;
         let len = u32::try_from(list.items).map_err(|_| SnapshotError::Damaged)?;
         (self.len, self.pages) = (0, Vec::with_capacity(self.pages.capacity().max(len as usize / N + 1)));
         let mut page = Vec::new();
-        load.items(list, N, |piece| {
+        load.items(list, N, |piece: &[U]| {
             page.reserve_exact(N);
-            page.extend_from_slice(piece);
+            page.extend(piece.iter().map(&item));
             page.resize(N, self.empty);
             self.pages.push(std::mem::take(&mut page).into_boxed_slice());
         })?;

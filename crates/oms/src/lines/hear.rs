@@ -68,7 +68,7 @@ impl<C: Clock> Sequencer<C> {
         };
         let (source, lane_sequence) = (line.venue, message.sequence as u32);
         let record = ReportRecord { report, source, line: u16::from(line.line) + 1, lane_sequence };
-        self.take_report(received, record)?;
+        self.take_report(received, &Input::Report(record))?;
         if let Some(lines) = self.lines(line.venue) {
             lines.journaled(line, message.sequence + 1);
         }

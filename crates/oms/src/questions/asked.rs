@@ -6,27 +6,45 @@ use tickpath_orders::{Input, OrderView, ReportRecord};
 
 use super::Answer;
 use crate::OmsError;
+use crate::notice::Notice;
 use crate::sequencer::Sequencer;
 
 impl<C: Clock> Sequencer<C> {
     /// Takes a venue's report, which may belong to the answer to a question of an admin.
     #[inline]
-    pub(crate) fn take_report(&mut self, received: u64, record: ReportRecord) -> Result<(), OmsError> {
+    pub(crate) fn take_report(&mut self, received: u64, input: &Input) -> Result<(), OmsError> {
+        if self.core.has_many_strangers() && !self.is_worth_a_record(input) {
+            return Ok(());
+        }
         match self.questions.is_waiting() {
-            true => self.take_answer(received, record),
-            false => self.take(received, &Input::Report(record)),
+            true => self.take_answer(received, input),
+            false => self.take(received, input),
         }
     }
 
+    /// Whether a report is of a known order: of unknown ones a venue has reported more today than are kept, and each further
+    /// one would only fill the disk.
     #[cold]
-    fn take_answer(&mut self, received: u64, record: ReportRecord) -> Result<(), OmsError> {
-        let report = &record.report;
-        if self.questions.of(report).is_none() {
-            return self.take(received, &Input::Report(record));
+    fn is_worth_a_record(&mut self, input: &Input) -> bool {
+        let Input::Report(record) = input else { return true };
+        let is_known = self.core.concerns(record);
+        if !is_known && !std::mem::replace(&mut self.told_strangers, true) {
+            self.notices.add(Notice::Strangers { venue: record.source });
         }
-        let venue = record.source;
+        is_known
+    }
+
+    #[cold]
+    fn take_answer(&mut self, received: u64, input: &Input) -> Result<(), OmsError> {
+        let Input::Report(ReportRecord { report, source: venue, .. }) = input else {
+            return self.take(received, input);
+        };
+        let venue = *venue;
+        if self.questions.of(report).is_none() {
+            return self.take(received, input);
+        }
         let before = self.core.order_said(venue, report.order_id.0);
-        self.take(received, &Input::Report(record))?;
+        self.take(received, input)?;
         let after = self.core.order_said(venue, report.order_id.0);
         let core = &self.core;
         let Some(question) = self.questions.of(report) else { return Ok(()) };

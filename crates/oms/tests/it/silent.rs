@@ -1,7 +1,7 @@
 //! Venues that stay silent, that refuse what is open here, and that do not confirm the end of a day: the OMS asks.
 
 use tickpath_exchange::{Chance, Faults};
-use tickpath_market::TimeInForce;
+use tickpath_market::{ExecId, OrderId, TimeInForce, VenueOrderId};
 use tickpath_oms::{CommandError, VenueWatch};
 use tickpath_orders::{DayEnd, OrderView, Reconcile, RecordKind, WordError};
 
@@ -332,4 +332,50 @@ fn a_day_ends_once_and_not_before_it_has_begun() {
     assert!(matches!(desk.end_day(19_700_101), Err(CommandError::Ended { .. })));
     let no_command = desk.oms.sequencer().word(MORNING, RecordKind::Start.code(), &[]);
     assert!(matches!(no_command.expect("the OMS goes on"), Err(CommandError::Core(WordError::NoWord))));
+}
+
+#[test]
+fn a_venue_that_invents_orders_fills_no_disk_and_its_true_reports_count() {
+    /// Reports of unknown orders that are kept.
+    const KEPT: u64 = 1 << 16;
+    let mut desk = Desk::new(watch());
+    desk.send(limit(Side::Buy, 1, 100, 3));
+    let order = desk.order(1);
+    let now = desk.scene.clock.ticks();
+    let invented = |number: u64| ExecutionReport {
+        order_id: OrderId(1 << 60 | number),
+        venue_order_id: VenueOrderId(1 << 60 | number),
+        exec_id: ExecId(number),
+        last_quantity: Quantity::from_whole(1),
+        cumulative_quantity: Quantity::from_whole(1),
+        exec_type: ExecType::Trade.code(),
+        status: OrdStatus::Filled.code(),
+        side: Side::Buy.code(),
+        ..ExecutionReport::default()
+    };
+    let oms = desk.oms.sequencer();
+    let mut number = 0;
+    let mut hear = |oms: &mut tickpath_oms::Sequencer<SimulatedClock>, report: ExecutionReport| {
+        number += 1;
+        oms.accept_report(VENUE, 1_000 + number, now, report).expect("the OMS goes on");
+    };
+    (1..=KEPT).for_each(|number| hear(oms, invented(number)));
+    let records = oms.records();
+    (1..=10).for_each(|number| hear(oms, invented(KEPT + number)));
+    assert_eq!(oms.records(), records, "what is not kept is not journaled");
+    assert_eq!(oms.notices().filter(|notice| matches!(notice, Notice::Strangers { .. })).count(), 1);
+    let status = ExecutionReport {
+        order_id: order.id,
+        leaves_quantity: order.leaves,
+        exec_type: ExecType::OrderStatus.code(),
+        status: OrdStatus::New.code(),
+        side: Side::Buy.code(),
+        symbol: order.symbol,
+        account: order.account,
+        price: order.price,
+        ..ExecutionReport::default()
+    };
+    hear(oms, status);
+    assert_eq!(oms.records(), records + 1, "a report of a known order is one");
+    desk.check_replay();
 }

@@ -140,6 +140,7 @@ impl Tally {
             Notice::LineGivenUp { .. } => "told: a line is given up",
             Notice::Silent { .. } => "told: a venue is silent",
             Notice::RefusedOpen { .. } => "told: a venue does not work an open order",
+            Notice::Strangers { .. } => "told: a venue reports too many unknown orders",
             Notice::DayEnded { .. } => "told: a day has ended by the calendar",
             Notice::DayNotEnded { .. } => "told: a day could not end by the calendar",
         });

@@ -71,6 +71,7 @@ fn a_killed_session_trades_no_more_and_cancels_until_the_switch_is_off() {
     assert_eq!(scene.denial(), None);
     scene.session = 1;
     scene.core = loaded(&scene.core);
+    assert_eq!(scene.core.kills().collect::<Vec<_>>(), [(KILL_SESSION, 1)], "a snapshot has it");
     scene.order(2, Side::Buy, 100, 1);
     assert_eq!(scene.denial(), Some((Denial::KillSwitch, 0, 1)), "also after a restart");
     scene.status(3, 1);
@@ -343,7 +344,7 @@ fn what_cannot_be_entered_changes_nothing_and_says_why() {
     for (enter, why) in [
         (EnterOrder { reason: [0; 32], ..lost() }, WordError::Reason),
         (EnterOrder { quantity: Quantity(0), ..lost() }, WordError::Terms),
-        (EnterOrder { price: Price(0), ..lost() }, WordError::Terms),
+        (EnterOrder { order_type: 1, ..lost() }, WordError::Terms),
         (EnterOrder { side: 9, ..lost() }, WordError::Terms),
         (EnterOrder { sent_as: OrderId(0), ..lost() }, WordError::Nameless),
         (known(lost()), WordError::Known),
