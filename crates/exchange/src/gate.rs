@@ -14,10 +14,9 @@ use zerocopy::IntoBytes;
 use crate::doors::Doors;
 use crate::faults::Dice;
 use crate::input::LANES;
+use crate::settings::CONNECTIONS;
 use crate::{Chance, Event, Line, LineError, ServerError};
 
-/// Connections at once, unless more lines may be known.
-const MOST: usize = 64;
 /// Bytes of a line's name that are kept.
 const MOST_NAME: usize = 64;
 /// A connection logs on within this time, whatever it sends.
@@ -76,7 +75,7 @@ impl Gate {
         most_lines: usize,
         tell: &mut dyn FnMut(Event),
     ) -> Result<Self, ServerError> {
-        let doors = Doors::open(clock, listen, MOST.max(most_lines), tell)?;
+        let doors = Doors::open(clock, listen, CONNECTIONS.max(most_lines), tell)?;
         let (dice, rules) = (Dice::new(clock.ticks()), Rules { password, most_lines });
         let (connections, cut) = (Vec::new(), Chance::default());
         Ok(Self { clock, doors, connections, dice, cut, rules, refused: 0, refused_at: None })

@@ -15,6 +15,7 @@ use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 use tickpath_clock::{AdaptiveWait, Clock, HostClock, Rest, Wait, settle, sleep_ns};
 use tickpath_log::{Config as LogConfig, OpenError, Place, Policy, Reader, Registration, Start, Writer};
 use tickpath_venue_tcp::Password;
@@ -58,6 +59,8 @@ pub fn run<C: Clock>(
     // While the thread has its CPU and its priority yet to come: that is measured with another one beside.
     let rests = (settings.wait == Wait::Adaptive).then(|| AdaptiveWait::new(clock.clone()));
     settle(settings.cpu, settings.priority)?;
+    // The password of its lines lies in its memory: no core dump has it. A system that refuses this leaves it to LimitCORE=0.
+    let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
     let has_lanes = !settings.oms.is_empty();
     let places =
         has_lanes.then(|| LanePlaces::new(&settings.oms, settings.venue)).transpose().map_err(OpenError::from)?;

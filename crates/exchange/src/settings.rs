@@ -9,6 +9,7 @@ use std::error::Error;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use rustix::process::{Resource, getrlimit};
 use tickpath_clock::{Priority, Wait};
 use tickpath_log::{Config as LogConfig, Place};
 use tickpath_market::{Price, Quantity, Symbol, SymbolId, TopOfBook, VenueId};
@@ -19,6 +20,11 @@ pub use init::{InitError, init};
 
 use crate::lanes::LanePlaces;
 use crate::{Config, Faults, LineConfig};
+
+/// Open files of the exchange itself: journal, lanes, market data.
+const OWN_FILES: u64 = 32;
+/// Connections at once, unless more lines may be known.
+pub(crate) const CONNECTIONS: usize = 64;
 
 /// Venue numbers are below this.
 const VENUES: u16 = 1 << 12;
@@ -132,6 +138,16 @@ impl Settings {
             doubts.push(format!("{file}: neither ticks nor a [[quote]]; orders fill only against each other"));
         }
         doubts
+    }
+
+    /// A sentence, if the limit of open files is too low for the lines that may come.
+    pub fn limit_doubt(&self) -> Option<String> {
+        let needed = OWN_FILES + self.most_lines.max(CONNECTIONS) as u64;
+        let limit = getrlimit(Resource::Nofile).current.filter(|&limit| limit < needed && !self.listen.is_empty())?;
+        Some(format!(
+            "the limit is {limit} open files, and this configuration needs up to {needed}: lines would wait for a free one; \
+             `ulimit -n {needed}` before the exchange starts, or lower most_lines"
+        ))
     }
 
     /// The settings, and what is wrong with the table of instruments.

@@ -72,6 +72,11 @@ pub struct Venue {
 }
 
 impl Venue {
+    /// Its number.
+    pub fn number(&self) -> VenueId {
+        self.venue
+    }
+
     /// A venue with empty books.
     pub fn new(config: Config) -> Self {
         let Config { venue, symbols, expected_orders } = config;

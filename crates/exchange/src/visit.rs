@@ -77,7 +77,7 @@ impl<C: Clock> Line<C> {
             version: VERSION,
             knows_requests: knows_requests.into(),
             knows_reports: knows_reports.into(),
-            reserved: 0,
+            venue: u32::from(self.venue().number().0) + 1,
             next_request: first,
             next_report: logon.next_report,
         };

@@ -14,7 +14,7 @@ pub mod wire;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use tickpath_clock::{CalibrationError, Clock, HostClock};
-use tickpath_market::{ExecutionReport, Kind, Request};
+use tickpath_market::{ExecutionReport, Kind, Request, VenueId};
 use tickpath_session::Frame;
 use tickpath_venue::{Event, Line, Lost, Resume, SendError};
 use zerocopy::IntoBytes;
@@ -46,6 +46,8 @@ pub struct TcpLine {
     name: String,
     /// Proved before the logon, if there is one.
     password: Option<Password>,
+    /// The venue that must be there, if that is known.
+    venue: Option<VenueId>,
     clock: HostClock,
     state: State,
     /// How often it was told to connect.
@@ -74,6 +76,7 @@ impl TcpLine {
             address,
             name: name.to_owned(),
             password: None,
+            venue: None,
             clock: HostClock::get()?,
             state: State::Down,
             connects: 0,
@@ -87,6 +90,12 @@ impl TcpLine {
     #[must_use]
     pub fn with_password(self, password: Password) -> Self {
         Self { password: Some(password), ..self }
+    }
+
+    /// Takes no other venue than this one at the address.
+    #[must_use]
+    pub fn with_venue(self, venue: VenueId) -> Self {
+        Self { venue: Some(venue), ..self }
     }
 
     fn lost(&mut self, why: &str) -> Lost {
@@ -214,7 +223,7 @@ impl TcpLine {
                 (HEARTBEAT, false) => continue,
                 (_, false) => return Err("it says something before its welcome".to_owned()),
             }
-            is_up |= hear(&frame, &self.resume, &mut self.next_report, take)?;
+            is_up |= hear(&frame, self.venue, &self.resume, &mut self.next_report, take)?;
             done += 1;
         }
         if is_up
@@ -230,6 +239,7 @@ impl TcpLine {
 /// Takes a frame; true if it is the welcome.
 fn hear(
     frame: &Frame<'_>,
+    expected: Option<VenueId>,
     resume: &Resume,
     next_report: &mut u64,
     take: &mut dyn FnMut(Event<'_>),
@@ -243,6 +253,13 @@ fn hear(
                     "the exchange speaks version {} of a line's messages, which mixes the order ids of all OMSes; update \
                      the exchange",
                     welcome.version
+                ));
+            }
+            if let (Some(venue), Some(found)) = (expected, welcome.venue.checked_sub(1))
+                && found != u32::from(venue.0)
+            {
+                return Err(format!(
+                    "venue {found} is at this address, and venue {venue} should be: set the venue's number or the line's url right"
                 ));
             }
             let knows = |known: u8, number| (known != 0).then_some(number);

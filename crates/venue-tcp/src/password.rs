@@ -8,13 +8,14 @@ use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 
 use tickpath_session::{ClientLogon, ScramError, Secret, ServerLogon};
+use zeroize::Zeroizing;
 
 /// The user name in the proof: an exchange has one password for all its lines.
 const USER: &str = "line";
 
 /// A password, as a file holds it.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Password(String);
+pub struct Password(Zeroizing<String>);
 
 /// Why a file holds no password.
 #[derive(Debug, thiserror::Error)]
@@ -52,10 +53,10 @@ pub(crate) enum Proving {
 impl Password {
     /// Reads the first line of a file.
     pub fn read(file: &Path) -> Result<Self, PasswordError> {
-        let text = fs::read_to_string(file);
+        let text = fs::read_to_string(file).map(Zeroizing::new);
         let text = text.map_err(|reason| PasswordError::Unreadable { file: file.to_owned(), reason })?;
         match text.lines().next().filter(|line| !line.is_empty()) {
-            Some(line) => Ok(Self(line.to_owned())),
+            Some(line) => Ok(Self(Zeroizing::new(line.to_owned()))),
             None => Err(PasswordError::Empty { file: file.to_owned() }),
         }
     }

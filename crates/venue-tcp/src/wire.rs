@@ -85,8 +85,8 @@ pub struct Welcome {
     pub knows_requests: u8,
     /// 1 if the exchange has all reports from `next_report` on.
     pub knows_reports: u8,
-    /// Zero.
-    pub reserved: u32,
+    /// The number of the venue, and one: 0 from an exchange that is too old to say it.
+    pub venue: u32,
     /// It has all requests below this number, and none from it on.
     pub next_request: u64,
     /// The number of the first report that follows.

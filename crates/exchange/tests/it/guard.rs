@@ -6,7 +6,7 @@ use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 
 use tickpath_clock::sleep_ns;
-use tickpath_market::{ExecType, Request, Side};
+use tickpath_market::{ExecType, Request, Side, VenueId};
 use tickpath_venue_tcp::tickpath_venue::{Event, Line, Resume};
 use tickpath_venue_tcp::{Address, Password, TcpLine};
 
@@ -159,6 +159,16 @@ fn a_line_proves_the_password_of_the_exchange() {
     // Nobody logs on beside the proof.
     assert!(Wire::named(&site, 1, 7, b"desk").await_refusal().contains("asks its lines for a password"));
     exchange.await_words("was refused");
+}
+
+#[test]
+fn a_line_takes_no_other_venue_than_its_own() {
+    let site = Site::new("");
+    let _exchange = site.start();
+    let (own, other) = (VenueId(3), VenueId(4));
+    assert_eq!(come_up(&mut tcp_line(&site, None).with_venue(own)), Ok(()));
+    let why = come_up(&mut tcp_line(&site, None).with_venue(other)).expect_err("venue 3 is there");
+    assert!(why.contains("venue 3 is at this address, and venue 4 should be"), "{why}");
 }
 
 #[test]
