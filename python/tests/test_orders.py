@@ -120,10 +120,22 @@ def _until(orders: tp.Orders, what: str) -> list[object]:
     raise AssertionError(f"no notice of {what}: {came}")
 
 
+def test_a_name_is_the_symbol_of_the_running_oms(desk: Desk) -> None:
+    def opened(symbols: dict[str, int] | None) -> tp.Orders:
+        return tp.orders(desk.url, "trader", desk.password, account=1, symbols=symbols)
+
+    with opened(None) as orders:
+        report(orders, of=orders.submit("BTCUSDT", tp.BUY, ASK, tp.units(1)), exec_type="trade")
+    with opened({"coin": 1}) as orders:
+        report(orders, of=orders.submit("coin", tp.BUY, ASK, tp.units(1)), exec_type="trade")
+    with pytest.raises(ValueError, match="BTCUSDT is symbol 1 at the OMS and 2 in the symbols that were given"):
+        opened({"BTCUSDT": 2})
+
+
 def test_what_is_no_order_is_refused_in_a_sentence(desk: Desk) -> None:
     with desk.open() as orders:
         for arguments, told in [
-            (("DOGE", tp.BUY, ASK, 1), "'DOGE' is none of the symbols"),
+            (("DOGE", tp.BUY, ASK, 1), "'DOGE' is no symbol of the OMS"),
             ((BTC, 3, ASK, 1), "3 is no side; give tickpath.BUY or SELL"),
             ((BTC, tp.BUY, None, 1), "a limit order has a price"),
         ]:

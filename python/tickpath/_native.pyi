@@ -91,9 +91,10 @@ def orders(
     first_id: int | None = None,
 ) -> Orders:
     """Logs on to an OMS: unix:///PATH, shm+unix:///PATH, tcp://HOST:PORT or tls://HOST:PORT?ca=FILE. Orders are for
-    `account`; a symbol goes by its number in the OMS's instruments.csv, or by a name in `symbols`. Reports begin with
-    what is new ('now') or with the first of the day ('start'). `heartbeat` and `connect_timeout` are seconds; requests
-    get ids from `first_id` on, which must be new in this session today: it is made of the time if it is not given.
+    `account`; a symbol goes by its number in the OMS, or by its name there or in `symbols`, where no name of the OMS
+    may have another number. Reports begin with what is new ('now') or with the first of the day ('start'). `heartbeat`
+    and `connect_timeout` are seconds; requests get ids from `first_id` on, which must be new in this session today: it
+    is made of the time if it is not given.
     """
 def recording(url: str, topic: str) -> Recording:
     """A topic that lies in a log, as tables: of a recording, file:///FOLDER, or of what of a topic is there, shm://."""

@@ -245,6 +245,7 @@ impl tp_order_event {
             | Event::Double { .. }
             | Event::WordAnswered(_)
             | Event::OrderRow { .. }
+            | Event::InstrumentRow(_)
             | Event::KillSwitches(_)
             | Event::Answered(_) => return None,
         })

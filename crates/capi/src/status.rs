@@ -163,6 +163,7 @@ impl From<ClientError> for Failure {
             | ClientError::Protocol(_)
             | ClientError::Lost(_)
             | ClientError::Closed
+            | ClientError::Unanswered(_)
             | ClientError::Silent(_) => tp_status::TP_CONNECT,
         };
         Self::new(status, error.to_string())

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tickpath_clock::{Clock, HostClock};
 use tickpath_market::Request;
-use tickpath_session::{CONDITIONAL_VERSION, Kind, MOST_PAYLOAD, Query, Welcome};
+use tickpath_session::{CONDITIONAL_VERSION, INSTRUMENTS_VERSION, InstrumentRow, Kind, MOST_PAYLOAD, Query, Welcome};
 use zerocopy::IntoBytes;
 
 use crate::line::Line;
@@ -17,6 +17,9 @@ use crate::{ClientError, Config, Counts, Event, SendError, Since};
 
 /// A connection that lived as long as this was a good one: the next is made without a pause.
 const GOOD_AGE_NS: u64 = 1_000_000_000;
+
+/// The longest sleep while an answer is awaited.
+const WAIT_NS: u64 = 10_000_000;
 
 /// A session with an OMS. Dropped without [`Self::close`] it is a session whose client was lost, with what the OMS does
 /// then.
@@ -113,6 +116,42 @@ impl Client {
         ready(&mut self.link, query)?.say(Kind::Query.code(), 0, stamp, query.as_bytes());
         self.flush();
         Ok(())
+    }
+
+    /// Asks for the instruments of the OMS and waits for them, by ascending number; at most so many milliseconds without any
+    /// event. None if the OMS is of an older version, which does not list them. Other events are kept for the next
+    /// [`Self::poll`].
+    pub fn instruments(&mut self, timeout_ms: u32) -> Result<Option<Vec<InstrumentRow>>, ClientError> {
+        if self.welcome.version < INSTRUMENTS_VERSION {
+            return Ok(None);
+        }
+        let (mut rows, mut others, mut end) = (Vec::new(), VecDeque::new(), None);
+        // Without a connection the poll gives the reason.
+        let _ = self.query(Query { what: Query::INSTRUMENTS, ..Query::default() });
+        let mut since = self.clock.ticks();
+        let ended = loop {
+            let polled = self.poll(|event| match event {
+                Event::InstrumentRow(row) => rows.push(row),
+                Event::Answered(_) => end = Some(Ok(())),
+                other => {
+                    if let Event::Disconnected { why } = &other {
+                        end = Some(Err(why.clone()));
+                    }
+                    others.push_back(other);
+                }
+            });
+            match polled {
+                Err(why) => break Err(why),
+                Ok(_) if end.is_some() => break end.unwrap_or(Ok(())),
+                Ok(0) if self.clock.ns_between(since, self.clock.ticks()) > i64::from(timeout_ms) * 1_000_000 => {
+                    break Err(ClientError::Unanswered(timeout_ms));
+                }
+                Ok(0) => self.wait(WAIT_NS),
+                Ok(_) => since = self.clock.ticks(),
+            }
+        };
+        self.untold = others;
+        ended.map(|()| Some(rows))
     }
 
     /// Hands over what was gathered, as far as the OMS takes it now.

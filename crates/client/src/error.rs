@@ -69,6 +69,9 @@ pub enum ClientError {
     /// The other side closed the connection.
     #[error("the OMS closed the connection without a word; its log tells why")]
     Closed,
+    /// An answer has not come in time.
+    #[error("the OMS has not listed its instruments within {0} ms; is it busy? try again")]
+    Unanswered(u32),
     /// Nothing came for too long.
     #[error("the OMS said nothing for {0} ms and is taken as gone")]
     Silent(u32),

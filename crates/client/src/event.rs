@@ -1,7 +1,7 @@
 //! What a client tells its program.
 
 use tickpath_market::{ExecutionReport, OrderDenied, Request};
-use tickpath_session::{Status, Welcome};
+use tickpath_session::{InstrumentRow, Status, Welcome};
 
 use crate::ClientError;
 
@@ -116,6 +116,8 @@ pub enum Event {
         /// How it stands.
         report: ExecutionReport,
     },
+    /// An instrument of the OMS, in answer to a query of the instruments.
+    InstrumentRow(InstrumentRow),
     /// The kill switches that are on, in the answer to a query of the status: account 7, symbol 3. Comes right before
     /// [`Self::Answered`], and not where none is on that the user may see.
     KillSwitches(String),

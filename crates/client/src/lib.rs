@@ -59,3 +59,4 @@ pub use client::Client;
 pub use config::{Config, Password, Since};
 pub use error::{ClientError, SendError};
 pub use event::{CopiedReport, Counts, Event, UNNUMBERED};
+pub use tickpath_session::InstrumentRow;

@@ -162,6 +162,7 @@ impl Numbers {
             }
             Some(Kind::Heartbeat) => self.confirm(frame.sequence),
             Some(Kind::OrderRow) => tell(Event::OrderRow { session: frame.stamp as u16, report: frame.message() }),
+            Some(Kind::InstrumentRow) => tell(Event::InstrumentRow(frame.message())),
             Some(Kind::Answer) => {
                 let status = !frame.payload.is_empty();
                 if !frame.text.is_empty() {

@@ -18,11 +18,11 @@ use std::time::Duration;
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString};
-use tickpath_client::{Client, ClientError, Config, Event, SendError, Since};
+use tickpath_client::{Client, ClientError, Config, Event, InstrumentRow, SendError, Since};
 use tickpath_clock::{HostClock, utc_ns};
 use tickpath_market::{
-    AccountId, CancelOrder, ClientOrderId, NewOrder, OrderType, Price, Quantity, ReplaceOrder, Request, Side, SymbolId,
-    TimeInForce,
+    AccountId, CancelOrder, ClientOrderId, NewOrder, OrderType, Price, Quantity, ReplaceOrder, Request, Side, Symbol,
+    SymbolId, TimeInForce,
 };
 
 use crate::bus::by_name;
@@ -36,7 +36,8 @@ use crate::topic::timeout_of;
 const MOST: usize = 1 << 16;
 
 /// Logs on to an OMS: unix:///PATH, shm+unix:///PATH, tcp://HOST:PORT or tls://HOST:PORT?ca=FILE. Orders are for `account`; a
-/// symbol goes by its number in the OMS's instruments.csv, or by a name in `symbols`. Reports begin with what is new ('now') or
+/// symbol goes by its number in the OMS, or by its name there or in `symbols`, where no name of the OMS may have another
+/// number. Reports begin with what is new ('now') or
 /// with the first of the day ('start'). `heartbeat` and `connect_timeout` are seconds; requests get ids from `first_id` on, which
 /// must be new in this session today: it is made of the time if it is not given.
 #[pyfunction]
@@ -73,12 +74,35 @@ pub fn open_orders(
         connect_timeout_ms: milliseconds("connect_timeout", connect_timeout)?,
         ..Config::new(url, user, password)
     };
-    let connected = py.detach(move || Client::connect(config));
-    let client = connected.map_err(|e| Error::Connect.raise(py, &e.to_string()))?;
+    let timeout_ms = config.connect_timeout_ms;
+    let connected = py.detach(move || {
+        let mut client = Client::connect(config)?;
+        let rows = client.instruments(timeout_ms)?;
+        Ok((client, rows))
+    });
+    let (client, rows) = connected.map_err(|e: ClientError| Error::Connect.raise(py, &e.to_string()))?;
+    let symbols = symbols_of(symbols, rows)?;
     let session = Session { client, waiting: VecDeque::new(), live_from: 0, next_id: first_id, ended: None };
-    let symbols = symbols.unwrap_or_default().into_iter().map(|(name, number)| (name, SymbolId(number))).collect();
     let (handle, is_run) = (Handle::new("session", session), AtomicBool::new(false));
     Ok(Orders { handle, is_run, clock, account: AccountId(account), symbols })
+}
+
+/// The names that orders may use: those of the OMS, and the caller's own.
+fn symbols_of(
+    given: Option<HashMap<String, u32>>,
+    rows: Option<Vec<InstrumentRow>>,
+) -> PyResult<HashMap<String, SymbolId>> {
+    let named = |row: InstrumentRow| (Symbol(row.name).as_str().to_owned(), SymbolId(row.symbol));
+    let mut symbols: HashMap<String, SymbolId> = rows.unwrap_or_default().into_iter().map(named).collect();
+    for (name, number) in given.unwrap_or_default() {
+        if let Some(SymbolId(has)) = symbols.insert(name.clone(), SymbolId(number)).filter(|has| has.0 != number) {
+            return Err(PyValueError::new_err(format!(
+                "{name} is symbol {has} at the OMS and {number} in the symbols that were given; leave symbols out, or give the \
+                 table that this OMS runs with"
+            )));
+        }
+    }
+    Ok(symbols)
 }
 
 /// A session with an OMS, for one account. Poll or wait more often than its heartbeat time. Use it in a `with` block, or
@@ -201,7 +225,7 @@ impl Orders {
             GivenSymbol::Number(number) => Ok(SymbolId(number)),
             GivenSymbol::Name(name) => self.symbols.get(name).copied().ok_or_else(|| {
                 PyValueError::new_err(format!(
-                    "'{name}' is none of the symbols that were given; give its number, or to tickpath.orders \
+                    "'{name}' is no symbol of the OMS, or of those that were given; give its number, or to tickpath.orders \
                      symbols=tickpath.instruments('instruments.csv')"
                 ))
             }),
@@ -419,7 +443,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for GivenSymbol<'a> {
         if given.is_instance_of::<PyString>() {
             return given.extract().map(Self::Name);
         }
-        let sentence = "a symbol is its number in the OMS's instruments.csv, as a tick's symbol is, or its name";
+        let sentence = "a symbol is its number in the OMS, as a tick's symbol is, or its name";
         given.extract::<u32>().map(Self::Number).map_err(|_| PyTypeError::new_err(sentence))
     }
 }

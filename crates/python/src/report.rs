@@ -283,6 +283,7 @@ impl Told {
             | Event::Double { .. }
             | Event::WordAnswered(_)
             | Event::OrderRow { .. }
+            | Event::InstrumentRow(_)
             | Event::KillSwitches(_)
             | Event::Answered(_) => None,
         }

@@ -164,7 +164,10 @@ impl Books {
                 ServerEvent::Defined { changes, taken, at_start }
             }
             // A change of the users that came with it is seen at the next look, and is judged by itself.
-            Err(why) => ServerEvent::NotReloaded(with_places(why, &settings).to_string()),
+            Err(why) => {
+                self.known.shut_out(&settings.users);
+                ServerEvent::NotReloaded(with_places(why, &settings).to_string())
+            }
         };
         let _ = self.config.events.try_send(event);
         true
@@ -179,6 +182,23 @@ impl Known {
     pub fn put(&self, users: Users) {
         *self.users.lock().unwrap_or_else(|e| e.into_inner()) = Arc::new(users);
         self.changes.fetch_add(1, Ordering::Release);
+    }
+
+    /// Takes of a file that is refused what shuts somebody out: a user who is disabled or gone, and a new password. Neither
+    /// waits for the mistake in another line.
+    pub fn shut_out(&self, refused: &Users) {
+        let mut users = Users::clone(&self.get());
+        let before = users.list.clone();
+        for user in &mut users.list {
+            let now = refused.list.iter().find(|now| now.name == user.name);
+            user.disabled |= now.is_none_or(|now| now.disabled);
+            if let Some(now) = now {
+                user.secret.clone_from(&now.secret);
+            }
+        }
+        if users.list != before {
+            self.put(users);
+        }
     }
 
     /// The users, if they have changed since so many changes; and how many there were.

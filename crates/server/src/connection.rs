@@ -17,7 +17,7 @@ use zerocopy::IntoBytes;
 
 use super::denials::refusal;
 use super::stream::Stream;
-use super::window::Listing;
+use super::window::{Ask, Listing};
 use crate::settings::User;
 
 /// Bytes that may wait for a client that does not read. One that lags further reads on in the history.
@@ -50,6 +50,9 @@ pub(crate) struct Connection {
     /// When the last bytes came, in ticks: T1 of the requests in them.
     pub received: u64,
     pub question: Question,
+    /// The next question or admin command, which waits for the answer before it. Behind it no frame is read; requests
+    /// before it are taken while an answer is on its way, so a long list holds back no cancel.
+    pub next_question: Option<Ask>,
     /// When it last spoke, and was last told what is expected of it.
     pub heard: u64,
     pub said: u64,
@@ -76,7 +79,7 @@ pub(crate) enum Hears {
     Reading(Option<Box<Reading>>),
 }
 
-/// A client has one question at a time; while it waits, nothing more is taken from it.
+/// The question, or admin command, of a client that has no answer yet: one at a time.
 pub(crate) enum Question {
     None,
     /// What it asks, until there is room for an answer, or for the next page of one, and a token.
@@ -122,6 +125,7 @@ impl Connection {
             is_readable: true,
             received: 0,
             question: Question::None,
+            next_question: None,
             heard: 0,
             said: 0,
             patience: 0,

@@ -28,6 +28,7 @@ use super::descriptors::UNKNOWN_CONNECTIONS;
 use super::error::OpenError;
 use super::escape::escaped;
 use super::event::ServerEvent;
+use super::file::{DECOYS, kept_key};
 use super::knock::{Begun, Guesses, Knock, Stage, least_welcome};
 use super::room::Room;
 use super::stream::Stream;
@@ -185,7 +186,15 @@ impl<C: Clock> Porter<C> {
         }
         let books = Books::open(config, desks)?;
         let known = books.known();
-        let decoys = Decoys::new(known.get().list.iter().map(|user| &user.secret));
+        let key = kept_key(&room.folder().join(DECOYS)).unwrap_or_else(|e| {
+            let why = format!(
+                "{DECOYS} cannot be kept in {}: {e}; until it can, a restart tells strangers which users there are",
+                room.folder().display()
+            );
+            let _ = config.events.try_send(ServerEvent::Warning(why));
+            Decoys::draw_key()
+        });
+        let decoys = Decoys::with_key(key, known.get().list.iter().map(|user| &user.secret));
         let (knocks, next_token) = (VecDeque::new(), FIRST);
         tell_low_limit(config);
         let config = config.clone();

@@ -1,8 +1,36 @@
-//! Whether a file is as it was.
+//! Whether a file is as it was, and a key that is drawn once.
 
-use std::fs;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::SystemTime;
+
+use rustix::fs::OFlags;
+use tickpath_session::Decoys;
+use zeroize::Zeroizing;
+
+/// The file of the decoys' key, in the journal's folder.
+pub(super) const DECOYS: &str = "decoys.key";
+
+type Key = Zeroizing<[u8; Decoys::KEY_BYTES]>;
+
+/// Reads the key of the decoys; draws one, and keeps it in a file for this user alone, where there is none.
+pub(super) fn kept_key(path: &Path) -> io::Result<Key> {
+    match OpenOptions::new().read(true).custom_flags(OFlags::NOFOLLOW.bits() as i32).open(path) {
+        Ok(mut file) => {
+            let mut key = Key::default();
+            file.read_exact(&mut key[..]).map(|()| key)
+        }
+        Err(e) if e.kind() == io::ErrorKind::NotFound => {
+            let key = Decoys::draw_key();
+            let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+            file.write_all(&key[..]).inspect_err(|_| drop(fs::remove_file(path)))?;
+            Ok(key)
+        }
+        Err(e) => Err(e),
+    }
+}
 
 /// When a file was last written, and how long it is: who sees another pair reads it again. None if it is not there.
 pub(super) fn modified(path: &Path) -> Option<(SystemTime, u64)> {

@@ -278,7 +278,7 @@ impl<C: Clock> Gateway<C> {
         let Self { clock, connections, next_request, unfinished, asking, denials, .. } = self;
         let Some(Some(connection)) = connections.get_mut(place) else { return Ok(Ok(())) };
         for _ in 0..TURN {
-            if !matches!(connection.question, Question::None) {
+            if connection.next_question.is_some() {
                 return Ok(Ok(()));
             }
             if !connection.inbox.has_frame() {
@@ -354,13 +354,13 @@ impl<C: Clock> Gateway<C> {
             match Kind::from_code(kind) {
                 Some(Kind::Heartbeat) => {}
                 Some(Kind::Logout) => return Ok(Err(End::Closed("it logged out".to_owned()))),
-                Some(Kind::Query) => connection.question = Question::Waits(Listing::of(frame.message())),
+                Some(Kind::Query) => {
+                    connection.next_question = Some(Ask::Query(Listing::of(frame.message())));
+                    ask_next(connection, place, asking);
+                }
                 _ if connection.user.role == tickpath_session::Role::Admin && is_word(&frame) => {
-                    let what = Ask::Word { kind, record: frame.payload.to_vec() };
-                    let (slot, serial, user) = (place, connection.serial, connection.user.clone());
-                    // Nobody hears it only while the OMS ends.
-                    let _ = asking.ask.send(Asked { slot, serial, what, user });
-                    connection.question = Question::Asked;
+                    connection.next_question = Some(Ask::Word { kind, record: frame.payload.to_vec() });
+                    ask_next(connection, place, asking);
                 }
                 _ => {
                     let why = format!("a frame of kind {kind} (number {sequence}) is none that this user may send");
@@ -380,9 +380,7 @@ impl<C: Clock> Gateway<C> {
             && connection.has_room()
         {
             if listing.is_first_page() || connection.bucket.take(|| self.clock.ticks()) {
-                let (slot, serial, user) = (place, connection.serial, connection.user.clone());
-                let _ = self.asking.ask.send(Asked { slot, serial, what: Ask::Query(listing), user });
-                connection.question = Question::Asked;
+                ask(connection, place, Ask::Query(listing), &self.asking);
             } else {
                 // That the next page waits for a token is no silence of the client.
                 connection.heard = self.clock.ticks();
@@ -408,6 +406,7 @@ impl<C: Clock> Gateway<C> {
                         connection.heard = self.clock.ticks();
                     }
                     connection.question = rest.map_or(Question::None, Question::Waits);
+                    ask_next(connection, slot, &self.asking);
                     mark(&mut self.unfinished, slot);
                 }
             }
@@ -512,6 +511,26 @@ impl<C> Drop for Gateway<C> {
             connection.say(Kind::Logout, 0, 0, &[], b"the OMS stops");
             let _ = connection.flush();
         }
+    }
+}
+
+/// Hands a question or an admin command to the core's thread.
+fn ask(connection: &mut Connection, slot: usize, what: Ask, asking: &Asking) {
+    let (serial, user) = (connection.serial, connection.user.clone());
+    // The core's thread is gone only while the OMS ends.
+    let _ = asking.ask.send(Asked { slot, serial, what, user });
+    connection.question = Question::Asked;
+}
+
+/// Takes up the client's next question, if the one before it has its answer.
+fn ask_next(connection: &mut Connection, slot: usize, asking: &Asking) {
+    if !matches!(connection.question, Question::None) {
+        return;
+    }
+    match connection.next_question.take() {
+        Some(Ask::Query(listing)) => connection.question = Question::Waits(listing),
+        Some(what) => ask(connection, slot, what, asking),
+        None => {}
     }
 }
 

@@ -53,8 +53,9 @@ pub(crate) struct Begun {
 pub(crate) fn least_welcome(knocks: &VecDeque<Knock>) -> Option<usize> {
     let mut counts = BTreeMap::new();
     knocks.iter().for_each(|knock| *counts.entry(knock.origin).or_insert(0) += 1);
-    let (origin, _) = counts.into_iter().max_by_key(|&(_, count)| count)?;
-    let theirs = || knocks.iter().enumerate().filter(|(_, knock)| knock.origin == origin);
+    let most = counts.values().copied().max()?;
+    // Of origins with as many each, age decides and no address.
+    let theirs = || knocks.iter().enumerate().filter(|(_, knock)| counts.get(&knock.origin) == Some(&most));
     let is_heard = |knock: &Knock| matches!(knock.stage, Stage::Proof(..) | Stage::Waits(..));
     let silent = theirs().find(|(_, knock)| !is_heard(knock));
     silent.or_else(|| theirs().next()).map(|(place, _)| place)

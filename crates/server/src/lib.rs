@@ -30,6 +30,7 @@ mod event;
 mod file;
 mod gateway;
 mod knock;
+mod lines;
 mod origin;
 mod places;
 mod room;
@@ -54,6 +55,7 @@ use tickpath_oms::{Config, OmsError, Sequencer};
 pub use config::ServerConfig;
 pub use error::OpenError;
 pub use event::ServerEvent;
+pub use lines::Lines;
 pub use tls::{TlsError, TlsFiles};
 
 use gateway::{BELL, Gateway, Opened};

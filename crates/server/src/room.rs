@@ -1,6 +1,6 @@
 //! What is left of the journal's disk, held against the reserve that is kept for sessions that trade.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -23,6 +23,11 @@ pub(crate) struct Room {
 impl Room {
     pub fn new(folder: PathBuf, reserve: u64) -> Self {
         Self { folder, reserve, is_low: Arc::default(), look_at: 0 }
+    }
+
+    /// The journal's folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
     }
 
     /// Set while less than the reserve is free.

@@ -7,10 +7,10 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, channel};
 
 use mio::Waker;
 use tickpath_clock::Clock;
-use tickpath_market::{AccountId, ExecId, ExecType, ExecutionReport, OrderId};
+use tickpath_market::{AccountId, ExecId, ExecType, ExecutionReport, OrderId, SymbolId};
 use tickpath_oms::{Answer, Difference, OmsError, Position, Sequencer, SessionConfig};
 use tickpath_orders::{Core, KILL_ACCOUNT, KILL_ALL, KILL_DISK, KILL_SESSION, OrderView, scope_name};
-use tickpath_session::{Kind, Query, Role, Status, Taken, write_frame, write_with_text};
+use tickpath_session::{InstrumentRow, Kind, Query, Role, Status, Taken, write_frame, write_with_text};
 use zerocopy::IntoBytes;
 
 use super::books::NewDesk;
@@ -25,7 +25,7 @@ pub(crate) struct Asked {
     pub user: Arc<User>,
 }
 
-/// Orders in one page of a list. The core's thread answers one page in a turn.
+/// Rows in one page of a list. The core's thread answers one page in a turn.
 const PAGE: usize = 128;
 /// After a page the core has this many times as long for other work, so that an order seldom meets a page: the lists of
 /// all sessions together take a three hundredth of the core's thread, and their sending about as much again.
@@ -34,7 +34,7 @@ const REST: u64 = 299;
 const MOST_SWITCHES: usize = 100;
 /// Time without a list that counts as rest, so that a short list after a silence comes at once.
 const RESTED_NS: u64 = 50_000_000;
-/// Orders of a list that a token of the session's rate limit pays for.
+/// Rows of a list that a token of the session's rate limit pays for.
 const ROWS_A_TOKEN: u64 = 16;
 
 /// What is asked of the core.
@@ -48,14 +48,14 @@ pub(crate) enum Ask {
     },
 }
 
-/// A question, and how far its answer has come. An order list is answered in pages; the gateway asks for each page when the
-/// client has room for it and a token.
+/// A question, and how far its answer has come. A list is answered in pages; the gateway asks for each page when the client
+/// has room for it and a token.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Listing {
     query: Query,
-    /// The order behind which the next page begins; none for the first page.
-    after: Option<OrderId>,
-    /// Orders that the pages before had.
+    /// The id of the order, or the number of the instrument, behind which the next page begins; none for the first page.
+    after: Option<u64>,
+    /// Rows that the pages before had.
     rows: u64,
 }
 
@@ -70,7 +70,7 @@ impl Listing {
         self.after.is_none()
     }
 
-    fn is_order_list(&self) -> bool {
+    fn is_list(&self) -> bool {
         !matches!(self.query.what, Query::STATUS | Query::ORDER | Query::ANSWERED)
     }
 }
@@ -134,7 +134,7 @@ pub(crate) struct Window {
     started: u64,
     sessions: Arc<AtomicU64>,
     bell: Option<Bell>,
-    /// Order lists of which a page is asked for, the longest there first.
+    /// Lists of which a page is asked for, the longest there first.
     lists: VecDeque<Asked>,
     /// When the next page is due, in ticks.
     list_at: u64,
@@ -177,7 +177,7 @@ impl<C: Clock> tickpath_oms::front::Window<C> for Window {
             self.told = count;
         }
         while let Ok(asked) = self.asked.try_recv() {
-            if matches!(&asked.what, Ask::Query(listing) if listing.is_order_list()) {
+            if matches!(&asked.what, Ask::Query(listing) if listing.is_list()) {
                 self.lists.push_back(asked);
                 continue;
             }
@@ -235,7 +235,7 @@ impl Window {
         frames
     }
 
-    /// Answers a page of the order list that has waited longest, once the core has had its rest; says how many.
+    /// Answers a page of the list that has waited longest, once the core has had its rest; says how many.
     fn answer_list<C: Clock>(&mut self, oms: &Sequencer<C>) -> usize {
         if self.lists.is_empty() {
             return 0;
@@ -245,15 +245,16 @@ impl Window {
             return 0;
         }
         let Some(Asked { slot, serial, what: Ask::Query(listing), user }) = self.lists.pop_front() else { return 0 };
-        let page = oms.core().open_page(listing.after, PAGE, |account| user.sees(account));
-        let mut frames = Vec::with_capacity(page.orders.len() * ROW_BYTES);
-        write_rows(&mut frames, &page.orders);
-        let rows = listing.rows + page.orders.len() as u64;
-        let rest = page.next.map(|after| Listing { after: Some(after), rows, ..listing });
+        let (mut frames, in_page, after) = match listing.query.what {
+            Query::INSTRUMENTS => instrument_page(oms, listing.after),
+            _ => order_page(oms, listing.after, &user),
+        };
+        let rows = listing.rows + in_page;
+        let rest = after.map(|after| Listing { after: Some(after), rows, ..listing });
         if rest.is_none() {
             write_frame(&mut frames, Kind::Answer.code(), rows, from, &[]);
         }
-        let tokens = weight(page.orders.len() as u64);
+        let tokens = weight(in_page);
         let _ = self.answers.send(Said::Answer { slot, serial, frames, tokens, rest });
         let rested = oms.clock().calibration().ticks_of_ns(RESTED_NS);
         let took = oms.clock().ticks().saturating_sub(from);
@@ -336,6 +337,31 @@ const ROW_BYTES: usize = size_of::<ExecutionReport>() + 32;
 /// Tokens that a page with so many orders costs beside the one that was taken for it.
 fn weight(rows: u64) -> u32 {
     u32::try_from(rows.div_ceil(ROWS_A_TOKEN).saturating_sub(1)).unwrap_or(u32::MAX)
+}
+
+/// A page of the open orders that a user may see: its frames, how many, and behind which order the next page begins.
+fn order_page<C: Clock>(oms: &Sequencer<C>, after: Option<u64>, user: &User) -> (Vec<u8>, u64, Option<u64>) {
+    let page = oms.core().open_page(after.map(OrderId), PAGE, |account| user.sees(account));
+    let mut frames = Vec::with_capacity(page.orders.len() * ROW_BYTES);
+    write_rows(&mut frames, &page.orders);
+    (frames, page.orders.len() as u64, page.next.map(|order| order.0))
+}
+
+/// A page of the instruments: its frames, how many, and behind which number the next page begins.
+fn instrument_page<C: Clock>(oms: &Sequencer<C>, after: Option<u64>) -> (Vec<u8>, u64, Option<u64>) {
+    let first = SymbolId(after.map_or(0, |after| after as u32 + 1));
+    let (mut frames, mut rows, mut last) = (Vec::new(), 0, None);
+    for instrument in oms.instruments_from(first).take(PAGE) {
+        let row = InstrumentRow {
+            symbol: instrument.symbol.0,
+            venue: instrument.venue.0,
+            reserved: 0,
+            name: instrument.name.0,
+        };
+        write_frame(&mut frames, Kind::InstrumentRow.code(), 0, 0, row.as_bytes());
+        (rows, last) = (rows + 1, Some(u64::from(row.symbol)));
+    }
+    (frames, rows, last.filter(|_| rows == PAGE as u64))
 }
 
 fn write_rows(frames: &mut Vec<u8>, rows: &[OrderView]) {

@@ -63,6 +63,7 @@
 //! | 3 | orders with a trigger: the requests of kinds 37 and 38, the status `Armed`, the report `Triggered` |
 //! | 4 | [`Welcome::rights`]: whether the session is a drop copy |
 //! | 5 | [`Kind::RequestRefused`]: the answer to a request that the user's role does not allow |
+//! | 6 | [`Query::INSTRUMENTS`]: the instruments that the OMS has, whatever a file says |
 
 mod frame;
 pub mod message;
@@ -73,8 +74,8 @@ mod version;
 
 pub use frame::{Frame, FrameError, HEAD_BYTES, Head, Inbox, MOST_PAYLOAD, write_frame, write_with_text};
 pub use message::{
-    ANY_SESSION, Copied, CopyTrailer, FROM_NOW, Kind, Logon, MAGIC, Query, Refusal, Refused, Role, Status, Taken,
-    Welcome,
+    ANY_SESSION, Copied, CopyTrailer, FROM_NOW, InstrumentRow, Kind, Logon, MAGIC, Query, Refusal, Refused, Role,
+    Status, Taken, Welcome,
 };
 pub use scram::{Binding, ClientLogon, Decoys, ScramError, Secret, SecretError, ServerLogon};
-pub use version::{CONDITIONAL_VERSION, REFUSAL_VERSION, RIGHTS_VERSION, VERSION};
+pub use version::{CONDITIONAL_VERSION, INSTRUMENTS_VERSION, REFUSAL_VERSION, RIGHTS_VERSION, VERSION};

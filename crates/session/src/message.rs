@@ -47,6 +47,8 @@ pub enum Kind {
     /// The answer to a request that the user's role does not allow: an `OrderDenied` of `tickpath-market`. The frame's number
     /// is the request's. It is no report and has no number as one: the journal knows neither request nor answer.
     RequestRefused = 125,
+    /// An instrument, as [`InstrumentRow`].
+    InstrumentRow = 126,
 }
 
 /// Who wants to come in.
@@ -187,7 +189,7 @@ pub struct CopyTrailer {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct Query {
-    /// [`Query::STATUS`], [`Query::ORDERS`], [`Query::ORDER`] or [`Query::ANSWERED`].
+    /// [`Query::STATUS`], [`Query::ORDERS`], [`Query::ORDER`], [`Query::ANSWERED`] or [`Query::INSTRUMENTS`].
     pub what: u32,
     /// Zero.
     pub reserved: u32,
@@ -211,6 +213,23 @@ impl Query {
     /// positions, whose rows name no order, with what was bought as `cumulative_quantity` and what was sold as
     /// `leaves_quantity`.
     pub const ANSWERED: u32 = 4;
+    /// The instruments that can be traded now, by ascending number: a row each, then an answer. From version 6 on; an older
+    /// OMS answers with orders.
+    pub const INSTRUMENTS: u32 = 5;
+}
+
+/// An instrument of the OMS, in the answer to [`Query::INSTRUMENTS`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct InstrumentRow {
+    /// The number that requests and reports name it by.
+    pub symbol: u32,
+    /// The number of its venue.
+    pub venue: u16,
+    /// Zero.
+    pub reserved: u16,
+    /// Its name in ASCII, then zeros.
+    pub name: [u8; 16],
 }
 
 /// What a user may do.
@@ -338,6 +357,6 @@ macro_rules! from_code {
     };
 }
 
-from_code!(Kind, u8: Logon, Challenge, Proof, Welcome, Refused, Heartbeat, Logout, Query, Answer, OrderRow, Taken, Copy, CopyAgain, RequestRefused);
+from_code!(Kind, u8: Logon, Challenge, Proof, Welcome, Refused, Heartbeat, Logout, Query, Answer, OrderRow, Taken, Copy, CopyAgain, RequestRefused, InstrumentRow);
 from_code!(Role, u8: Read, Trade, Admin);
 from_code!(Refusal, u16: Protocol, Password, NotYours, InUse, Stopping, Future, Full);

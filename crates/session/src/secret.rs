@@ -120,17 +120,30 @@ impl Form {
 /// assert_eq!(decoys.of("nobody"), decoys.of("nobody"));
 /// ```
 pub struct Decoys {
-    /// Drawn anew by each server, and known to nobody.
+    /// Known to the server alone. With another key all decoys are others, which tells them from real secrets.
     key: Zeroizing<[u8; KEY_BYTES]>,
     /// Each form of the real secrets, with how many have it.
     forms: Vec<(Form, u32)>,
 }
 
 impl Decoys {
+    /// Bytes of the key.
+    pub const KEY_BYTES: usize = KEY_BYTES;
+
     /// Decoys beside these secrets, with a key of their own.
     pub fn new<'a>(secrets: impl IntoIterator<Item = &'a Secret>) -> Self {
+        Self::with_key(Self::draw_key(), secrets)
+    }
+
+    /// Draws a key, for a server that keeps it.
+    pub fn draw_key() -> Zeroizing<[u8; Self::KEY_BYTES]> {
         let mut key = Zeroizing::new([0; KEY_BYTES]);
         getrandom::fill(&mut key[..]).expect("the operating system has random bytes for everybody");
+        key
+    }
+
+    /// Decoys beside these secrets, with a key that an earlier start has drawn.
+    pub fn with_key<'a>(key: Zeroizing<[u8; Self::KEY_BYTES]>, secrets: impl IntoIterator<Item = &'a Secret>) -> Self {
         let mut decoys = Self { key, forms: Vec::new() };
         decoys.follow(secrets);
         decoys

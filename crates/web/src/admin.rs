@@ -8,13 +8,15 @@ use std::time::Duration;
 
 use tickpath_client::{Client, ClientError, Config, Event};
 use tickpath_clock::{Clock, HostClock};
-use tickpath_market::{CancelOrder, ClientOrderId, OrderDenied, OrderId, Request};
+use tickpath_market::{CancelOrder, ClientOrderId, OrderDenied, OrderId, Request, Symbol};
 use tickpath_orders::{CancelScope, Denial, Kill, RecordKind};
 use tickpath_session::Role;
 use zerocopy::IntoBytes;
 
 /// Between two polls of a session, in milliseconds: its heartbeats go out in time.
 const POLL_MS: u64 = 50;
+/// The longest wait for the OMS's instruments, in milliseconds.
+const INSTRUMENTS_MS: u32 = 5_000;
 /// Commands that wait for their session.
 const COMMANDS: usize = 16;
 
@@ -28,14 +30,23 @@ pub(crate) struct AdminSession {
 }
 
 /// An admin command of the page.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Command {
-    /// Turns a switch.
-    Kill(Kill),
-    /// Cancels what works in a scope.
-    CancelScope(CancelScope),
+    /// Turns a switch of a target.
+    Kill(Kill, Target),
+    /// Cancels what works in the scope of a target.
+    CancelScope(CancelScope, Target),
     /// Cancels an order of any session.
     Cancel(OrderId),
+}
+
+/// What a scope is of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Target {
+    /// An account or a session, or zero for the firm.
+    Number(u32),
+    /// An instrument by its name in the running OMS.
+    Symbol(String),
 }
 
 /// Why there is no session.
@@ -95,9 +106,10 @@ fn run(mut client: Client, commands: &Receiver<Command>, denied: &Mutex<String>)
         match commands.recv_timeout(Duration::from_millis(POLL_MS)) {
             Ok(command) => {
                 locked(denied).clear();
-                if !send(&mut client, command) {
-                    return "the connection to the OMS was lost before the command was sent; log in and try again"
-                        .to_owned();
+                match send(&mut client, command) {
+                    Ok(None) => {}
+                    Ok(Some(why)) => *locked(denied) = why,
+                    Err(why) => return format!("{why}; log in and try again"),
                 }
             }
             Err(RecvTimeoutError::Timeout) => {}
@@ -117,18 +129,41 @@ fn run(mut client: Client, commands: &Receiver<Command>, denied: &Mutex<String>)
     }
 }
 
-/// Sends a command to the OMS; false if it is not there.
-fn send(client: &mut Client, command: Command) -> bool {
-    match command {
-        Command::Kill(kill) => client.word(RecordKind::Kill.code(), kill.as_bytes()).is_ok(),
-        Command::CancelScope(cancel) => client.word(RecordKind::CancelScope.code(), cancel.as_bytes()).is_ok(),
+/// Sends a command to the OMS. Returns why it cannot be meant, if so; the error is that of a connection that is lost.
+fn send(client: &mut Client, command: Command) -> Result<Option<String>, String> {
+    let is_sent = match command {
+        Command::Kill(kill, target) => match number(client, &target)? {
+            Ok(target) => client.word(RecordKind::Kill.code(), Kill { target, ..kill }.as_bytes()).is_ok(),
+            Err(why) => return Ok(Some(why)),
+        },
+        Command::CancelScope(cancel, target) => match number(client, &target)? {
+            Ok(target) => {
+                client.word(RecordKind::CancelScope.code(), CancelScope { target, ..cancel }.as_bytes()).is_ok()
+            }
+            Err(why) => return Ok(Some(why)),
+        },
         Command::Cancel(order_id) => {
             // Unique in the session, whoever had it before on this day.
             let id = HostClock::get().map_or(1, |clock| clock.calibration().utc_ns_of(clock.ticks()));
             let cancel = CancelOrder { client_order_id: ClientOrderId(id), order_id, ..CancelOrder::default() };
             client.send(&Request::Cancel(cancel)).is_ok()
         }
+    };
+    match is_sent {
+        true => Ok(None),
+        false => Err("the connection to the OMS was lost before the command was sent".to_owned()),
     }
+}
+
+/// The number of a target: of an instrument as the running OMS has it, or why there is none.
+fn number(client: &mut Client, target: &Target) -> Result<Result<u32, String>, String> {
+    let name = match target {
+        Target::Number(number) => return Ok(Ok(*number)),
+        Target::Symbol(name) => name,
+    };
+    let rows = client.instruments(INSTRUMENTS_MS).map_err(|e| e.to_string())?.unwrap_or_default();
+    let found = rows.iter().find(|row| Symbol(row.name).as_str() == name);
+    Ok(found.map(|row| row.symbol).ok_or_else(|| format!("'{name}' is no instrument of the OMS; write its name")))
 }
 
 fn refusal(denial: &OrderDenied) -> String {

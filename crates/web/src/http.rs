@@ -24,7 +24,7 @@ use tickpath_orders::{CancelScope, KILL_ALL, KILL_SYMBOL, Kill, scope_named};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
-use crate::admin::Command;
+use crate::admin::{Command, Target};
 use crate::guard::{self, Refused, refuse};
 use crate::logins::{Known, NewLogin};
 use crate::metrics;
@@ -32,7 +32,7 @@ use crate::origin::Origin;
 use crate::rights::PageUser;
 use crate::shown::Shown;
 use crate::tls::{Certificate, Stream};
-use crate::view::{Names, View};
+use crate::view::View;
 
 /// Passwords that are looked at together: each takes a thread for some milliseconds. More wait for their turn.
 const MOST_CHECKS: usize = 2;
@@ -191,7 +191,7 @@ async fn posted(
             shown.logins.logout(&brought.cookie, &brought.token);
             return Ok(with_cookie("{}".to_owned(), &(port.cookie("") + "; Max-Age=0")));
         }
-        "/kill" => kill(&body(request).await?, &shown.names),
+        "/kill" => kill(&body(request).await?),
         _ => cancel(&body(request).await?),
     };
     let command = command.map_err(|why| (StatusCode::BAD_REQUEST, why))?;
@@ -238,16 +238,37 @@ enum Unproved {
 
 /// Looks at a password. Each origin has some tries; more of them wait, and those of other origins do not.
 async fn check(user: String, password: String, origin: Origin, shown: &Arc<Shown>) -> Result<PageUser, Unproved> {
-    shown.begin_try(origin).map_err(|many| Unproved::Wait(many.wait_s))?;
-    let Ok(Ok(_turn)) = timeout(REQUEST, CHECKS.acquire()).await else {
-        shown.right_try(origin);
-        return Err(Unproved::Busy);
-    };
+    let mut begun = Try::begin(shown, origin)?;
+    let Ok(Ok(_turn)) = timeout(REQUEST, CHECKS.acquire()).await else { return Err(Unproved::Busy) };
+    begun.is_wrong = true;
     let with = shown.clone();
     let found = tokio::task::spawn_blocking(move || with.logins.check(&user, &password)).await;
-    let found = found.ok().flatten().ok_or(Unproved::Wrong)?;
-    shown.right_try(origin);
-    Ok(found)
+    let found = found.ok().flatten();
+    begun.is_wrong = found.is_none();
+    found.ok_or(Unproved::Wrong)
+}
+
+/// A password that an origin tries. The origin gets the try back if the password was right, or was never looked at: whoever
+/// closes the connection meanwhile pays for the hashing.
+struct Try<'a> {
+    shown: &'a Shown,
+    origin: Origin,
+    is_wrong: bool,
+}
+
+impl<'a> Try<'a> {
+    fn begin(shown: &'a Shown, origin: Origin) -> Result<Self, Unproved> {
+        shown.begin_try(origin).map_err(|many| Unproved::Wait(many.wait_s))?;
+        Ok(Self { shown, origin, is_wrong: false })
+    }
+}
+
+impl Drop for Try<'_> {
+    fn drop(&mut self) {
+        if !self.is_wrong {
+            self.shown.right_try(self.origin);
+        }
+    }
 }
 
 fn too_many(seconds: i64) -> Answer {
@@ -338,11 +359,11 @@ struct CancelBody {
     order: String,
 }
 
-fn kill(body: &KillBody, names: &Names) -> Result<Command, String> {
-    let (scope, target) = scope(body, names)?;
+fn kill(body: &KillBody) -> Result<Command, String> {
+    let (scope, target) = scope(body)?;
     Ok(match (body.on, body.cancel) {
-        (false, true) => Command::CancelScope(CancelScope { scope, target, ..CancelScope::default() }),
-        (on, cancel) => Command::Kill(Kill { scope, on: on.into(), cancel: cancel.into(), target, ..Kill::default() }),
+        (false, true) => Command::CancelScope(CancelScope { scope, ..CancelScope::default() }, target),
+        (on, cancel) => Command::Kill(Kill { scope, on: on.into(), cancel: cancel.into(), ..Kill::default() }, target),
     })
 }
 
@@ -350,17 +371,15 @@ fn cancel(body: &CancelBody) -> Result<Command, String> {
     order_id(&body.order).map(Command::Cancel).map_err(|_| format!("'{}' is no order's id", body.order))
 }
 
-fn scope(body: &KillBody, names: &Names) -> Result<(u8, u32), String> {
+fn scope(body: &KillBody) -> Result<(u8, Target), String> {
     let target = body.target.trim();
     let name = &body.scope;
     match scope_named(name) {
-        Some(KILL_ALL) => Ok((KILL_ALL, 0)),
-        Some(KILL_SYMBOL) => match names.symbols.iter().find(|(_, name)| *name == target) {
-            Some((symbol, _)) => Ok((KILL_SYMBOL, *symbol)),
-            None => Err(format!("'{target}' is no instrument; write its name")),
-        },
+        Some(KILL_ALL) => Ok((KILL_ALL, Target::Number(0))),
+        Some(KILL_SYMBOL) if target.is_empty() => Err("no instrument is named; write its name".to_owned()),
+        Some(KILL_SYMBOL) => Ok((KILL_SYMBOL, Target::Symbol(target.to_owned()))),
         Some(scope) => match target.parse() {
-            Ok(number) => Ok((scope, number)),
+            Ok(number) => Ok((scope, Target::Number(number))),
             Err(_) => Err(format!("'{target}' is no {name}; write its number")),
         },
         None => Err(format!("'{name}' is no scope; use firm, account, session or symbol")),

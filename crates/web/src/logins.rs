@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use tickpath_clock::{Clock, HostClock, sleep_ns};
-use tickpath_session::{ClientLogon, Role, Secret, ServerLogon};
+use tickpath_session::{ClientLogon, Decoys, Role, Secret, ServerLogon};
 
 use crate::admin::{AdminSession, Command, NoSession, locked};
 use crate::rights::{PageUser, Rights, UserDirectory};
@@ -32,7 +32,7 @@ pub(crate) struct Logins {
     users: Arc<dyn UserDirectory>,
     clock: HostClock,
     /// Makes secrets of users who do not exist, so that a logon's time does not tell who does.
-    key: [u8; SECRET_BYTES],
+    decoys: Mutex<Decoys>,
     list: Mutex<Vec<Login>>,
 }
 
@@ -67,18 +67,23 @@ pub(crate) struct Known {
 
 impl Logins {
     /// No logins yet.
-    pub fn new(oms: &str, users: Arc<dyn UserDirectory>, clock: HostClock) -> Result<Self, getrandom::Error> {
-        let mut key = [0; SECRET_BYTES];
-        getrandom::fill(&mut key)?;
-        Ok(Self { oms: oms.to_owned(), users, clock, key, list: Mutex::default() })
+    pub fn new(oms: &str, users: Arc<dyn UserDirectory>, clock: HostClock) -> Self {
+        let decoys = Mutex::new(Decoys::new(&users.secrets()));
+        Self { oms: oms.to_owned(), users, clock, decoys, list: Mutex::default() }
     }
 
     /// Returns the user if the password is right. It takes milliseconds, and as long for users who do not exist.
     pub fn check(&self, user: &str, password: &str) -> Option<PageUser> {
         let found = self.users.find(user);
-        let decoy = Secret::decoy(&self.key, user);
+        let decoy = {
+            let mut decoys = locked(&self.decoys);
+            decoys.follow(&self.users.secrets());
+            decoys.of(user)
+        };
         let secret = found.as_ref().map_or(decoy, |found| found.secret.clone());
-        found.filter(|_| is_password(user, password, secret))
+        // Not within the filter, which would not ask for a user who does not exist.
+        let is_right = is_password(user, password, secret);
+        found.filter(|_| is_right)
     }
 
     /// Begins a login of a user whose password was right; for an admin this takes as long as the OMS does. The error is a

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Passwords that an origin may try at once.
 const MOST_TRIES: u32 = 5;
@@ -16,12 +16,11 @@ const MOST_ORIGINS: usize = 4_096;
 pub(crate) struct Origin(IpAddr);
 
 impl Origin {
-    /// The origin of a peer's address.
+    /// The origin of a peer's address. A user of this host has all of 127.0.0.0/8, so all loopback is one origin.
     pub fn of(address: IpAddr) -> Self {
         Self(match address.to_canonical() {
-            IpAddr::V6(address) if !address.is_loopback() => {
-                Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX)).into()
-            }
+            address if address.is_loopback() => Ipv4Addr::LOCALHOST.into(),
+            IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX)).into(),
             address => address,
         })
     }
@@ -122,6 +121,9 @@ mod tests {
         assert_eq!(origin("2001:db8::1"), origin("2001:db8::ffff:1"));
         assert_ne!(origin("2001:db8::1"), origin("2001:db8:0:1::1"));
         assert_eq!(origin("::ffff:192.0.2.1"), origin("192.0.2.1"));
+        for loopback in ["127.0.0.2", "127.255.255.254", "::1", "::ffff:127.0.0.9"] {
+            assert_eq!(origin(loopback), origin("127.0.0.1"));
+        }
         let mut tries = Tries::default();
         for (place, address) in (0..2 * MOST_ORIGINS as u32).enumerate() {
             let _ = tries.begin(Origin::of(std::net::Ipv4Addr::from(address).into()), place as i64);

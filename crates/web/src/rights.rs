@@ -12,6 +12,9 @@ pub trait UserDirectory: Send + Sync {
     /// Returns the user of this name, if it may log in now.
     fn find(&self, name: &str) -> Option<PageUser>;
 
+    /// Returns the secrets of all users: those of users who do not exist are made to look like them.
+    fn secrets(&self) -> Vec<Secret>;
+
     /// Returns the name of the user of each session.
     fn owners(&self) -> BTreeMap<u16, String>;
 }

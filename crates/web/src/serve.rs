@@ -76,9 +76,6 @@ pub enum ServeError {
     /// There is no TLS with the files.
     #[error("{0}")]
     Tls(String),
-    /// The system gives no random bytes.
-    #[error("the system gives no random bytes: {0}")]
-    Random(#[from] getrandom::Error),
     /// The host has no clock to measure by.
     #[error(transparent)]
     Clock(#[from] CalibrationError),
@@ -117,7 +114,7 @@ pub fn serve(config: &Config) -> Result<Serving, ServeError> {
     let (metrics, web) = (listen(&config.metrics, false)?, listen(&config.web, true)?);
     let bound = |listening: &Option<Listening>| listening.as_ref().map(|listening| listening.bound);
     let (clock, meters) = (HostClock::get()?, Meters::of(&config.names.oms)?);
-    let logins = Logins::new(&config.oms, config.users.clone(), clock)?;
+    let logins = Logins::new(&config.oms, config.users.clone(), clock);
     let (names, hosts, notify) = (config.names.clone(), config.hosts.clone(), config.notify.clone());
     let shown = Arc::new(Shown::new(names, hosts, logins, notify, meters, clock));
     let stop = Arc::new(Stop::default());

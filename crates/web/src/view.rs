@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 
 use serde::Serialize;
-use tickpath_fields::{order_id, trigger, word};
-use tickpath_market::{AccountId, Price};
+use tickpath_fields::{order_id, symbol_name, trigger, word};
+use tickpath_market::{AccountId, Price, SymbolId};
 use tickpath_meter::{HOPS, Hop, Reading};
 use tickpath_orders::{Core, KILL_ACCOUNT, KILL_ALL, KILL_DISK, KILL_SESSION, KILL_SYMBOL, OrderView, scope_name};
 
@@ -297,7 +297,7 @@ impl View {
             _ => true,
         };
         let kills = core.kills().filter(concerns);
-        self.kills = kills.filter_map(|(scope, target)| names.kill(scope, target)).collect();
+        self.kills = kills.filter_map(|(scope, target)| names.kill(core, scope, target)).collect();
         for KillRow { scope, target } in &self.kills {
             let whose = if target.is_empty() { format!("the {scope}") } else { format!("{scope} {target}") };
             self.alarms.push(format!("trading is stopped for {whose}: only cancels pass"));
@@ -333,8 +333,10 @@ fn alarms(reading: &Reading, lines: &[LineRow]) -> Vec<String> {
 }
 
 impl Names {
-    fn symbol(&self, symbol: u32) -> String {
-        self.symbols.get(&symbol).cloned().unwrap_or_else(|| symbol.to_string())
+    /// The name of a symbol: as the journal has it, for a table may be newer than what the OMS has taken.
+    fn symbol(&self, core: &Core, symbol: u32) -> String {
+        let listed = || self.symbols.get(&symbol).cloned();
+        symbol_name(core, SymbolId(symbol)).or_else(listed).unwrap_or_else(|| symbol.to_string())
     }
 
     fn venue(&self, venue: u16) -> String {
@@ -342,10 +344,10 @@ impl Names {
     }
 
     /// None of the disk's own switch, which has an alarm of its own.
-    fn kill(&self, scope: u8, target: u32) -> Option<KillRow> {
+    fn kill(&self, core: &Core, scope: u8, target: u32) -> Option<KillRow> {
         let target = match scope {
             KILL_ALL => String::new(),
-            KILL_SYMBOL => self.symbol(target),
+            KILL_SYMBOL => self.symbol(core, target),
             KILL_DISK => return None,
             _ => target.to_string(),
         };
@@ -359,7 +361,7 @@ impl Names {
             client_order_id: order.client_order_id.0.to_string(),
             session: order.session,
             account: order.account.0,
-            symbol: self.symbol(order.symbol.0),
+            symbol: self.symbol(core, order.symbol.0),
             venue: self.venue(order.venue.0),
             side: word(order.side),
             quantity: order.quantity.to_string(),
@@ -367,7 +369,8 @@ impl Names {
             leaves: order.leaves.to_string(),
             price: order.price.to_string(),
             status: word(order.status).replace('_', " "),
-            when: armed.map_or_else(String::new, |armed| trigger::text(&armed.trigger, |symbol| self.symbol(symbol.0))),
+            when: armed
+                .map_or_else(String::new, |armed| trigger::text(&armed.trigger, |symbol| self.symbol(core, symbol.0))),
         }
     }
 }
@@ -379,11 +382,11 @@ fn positions(rights: &Rights, names: &Names, core: &Core) -> Vec<PositionRow> {
         .filter(|(_, _, view)| view.net != 0 || view.working_buy != 0 || view.working_sell != 0)
         .collect();
     open.sort_unstable_by_key(|(account, symbol, _)| (*account, *symbol));
-    let row = |(account, symbol, view): (AccountId, tickpath_market::SymbolId, _)| {
+    let row = |(account, symbol, view): (AccountId, SymbolId, _)| {
         let tickpath_orders::PositionView { net, working_buy, working_sell } = view;
         PositionRow {
             account: account.0,
-            symbol: names.symbol(symbol.0),
+            symbol: names.symbol(core, symbol.0),
             net: units(net),
             working_buy: units(working_buy),
             working_sell: units(working_sell),

@@ -352,6 +352,7 @@ pub fn words(events: &[Event]) -> Vec<String> {
         Event::Copied { number, session, .. } => format!("copied {number} of {session}"),
         Event::WordAnswered(answer) => format!("word {answer:?}"),
         Event::OrderRow { session, .. } => format!("row {session}"),
+        Event::InstrumentRow(row) => format!("instrument {}", row.symbol),
         Event::KillSwitches(list) => format!("switches {list}"),
         Event::Answered(status) => format!("answered {}", status.map_or(0, |status| status.pid)),
     };

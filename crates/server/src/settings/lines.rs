@@ -49,7 +49,7 @@ pub(super) fn configs<'a>(
     lines.iter().zip(0..).map(move |(settings, line)| {
         let (address, password, name) = (settings.url.clone(), settings.password.clone(), format!("{oms} {line}"));
         let open = OpenLine::new(move || {
-            let line = TcpLine::new(address.clone(), &name).map_err(|e| e.to_string())?;
+            let line = TcpLine::new(address.clone(), &name).map_err(|e| e.to_string())?.with_venue(venue);
             let line = match password.clone() {
                 Some(password) => line.with_password(password),
                 None => line,

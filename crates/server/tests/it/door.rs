@@ -223,6 +223,21 @@ fn strangers_get_challenges_like_those_of_imported_users() {
 }
 
 #[test]
+fn a_strangers_challenge_outlives_a_restart() {
+    let mut house = House::new(Layout::Split);
+    let salts = |house: &House| {
+        ["anna", "nobody", "nobody else"].map(|user| {
+            let begun = Begun::new(house, user, "a guess", 0);
+            begun.challenge.split_once(",s=").expect("a salt").1.to_owned()
+        })
+    };
+    let before = salts(&house);
+    house.stop();
+    house.start();
+    assert_eq!(salts(&house), before, "else whoever changes is no user");
+}
+
+#[test]
 fn names_of_strangers_cannot_write_lines_of_the_log() {
     let house = House::new(Layout::Split);
     let name = "x\u{2028}boss has logged in\u{202e}\u{200b}";

@@ -44,7 +44,7 @@ impl Raw {
     }
 
     /// Logs in to a session, for all reports of the day.
-    fn login(house: &House, user: &str, session: u16, heartbeat_ms: u32) -> Self {
+    pub(crate) fn login(house: &House, user: &str, session: u16, heartbeat_ms: u32) -> Self {
         Self::login_at(house, user, session, heartbeat_ms, VERSION)
     }
 

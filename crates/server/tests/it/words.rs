@@ -1,12 +1,13 @@
 //! An admin's words over a socket: each is answered with what became of every order that it meant.
 
 use tickpath_client::{Event, Since};
-use tickpath_market::{ExecType, OrdStatus, Quantity, Side};
+use tickpath_market::{ExecType, Kind, OrdStatus, Quantity, Side};
 use tickpath_oms::Layout;
 use tickpath_orders::{CancelScope, KILL_ACCOUNT, KILL_ALL, KILL_SESSION, Kill, RecordKind, Resolve};
-use tickpath_session::Query;
+use tickpath_session::{Kind as Word, Query};
 use zerocopy::{Immutable, IntoBytes};
 
+use super::hostile::Raw;
 use crate::limit;
 use crate::sessions::{Hearing, House};
 
@@ -98,4 +99,33 @@ fn a_word_that_cannot_be_taken_is_answered_with_a_sentence_and_not_journaled() {
     let (_, answer) = word(&mut boss, RecordKind::Kill, &[KILL_ALL, 1, 0]);
     assert!(answer.as_ref().is_err_and(|why| why.contains("another version")), "{answer:?}");
     assert_eq!(boss.status().journal_records, before);
+}
+
+#[test]
+fn requests_are_taken_while_a_long_order_list_waits_for_its_reader() {
+    const ORDERS: u64 = 12_000;
+    for layout in [Layout::Inline, Layout::Split] {
+        let house = House::new(layout);
+        let mut raw = Raw::login(&house, "anna", 0, 60_000);
+        for number in 0..ORDERS {
+            raw.say(Kind::NewOrder.code(), number, limit(Side::Buy, number + 1, 95, 1).as_bytes(), &[]);
+        }
+        let mut eve = house.remote("eve", Since::Now);
+        while eve.status().working != ORDERS {}
+        // Nobody reads the reports, so the list has no room; the second question waits for it, and what is behind that too.
+        let list = Query { what: Query::ORDERS, ..Query::default() };
+        raw.say(Word::Query.code(), 0, list.as_bytes(), &[]);
+        raw.say(Kind::NewOrder.code(), ORDERS, limit(Side::Buy, ORDERS + 1, 95, 1).as_bytes(), &[]);
+        while eve.status().working != ORDERS + 1 {}
+        raw.say(Word::Query.code(), 0, list.as_bytes(), &[]);
+        raw.say(Kind::NewOrder.code(), ORDERS + 1, limit(Side::Buy, ORDERS + 2, 95, 1).as_bytes(), &[]);
+        let (mut rows, mut answers) = (0, 0);
+        while answers < 2 {
+            let (kind, ..) = raw.hear().expect("more comes");
+            rows += u64::from(kind == Word::OrderRow.code());
+            answers += u64::from(kind == Word::Answer.code());
+        }
+        assert!(rows >= 2 * ORDERS, "{layout:?}: {rows} rows in two lists");
+        while eve.status().working != ORDERS + 2 {}
+    }
 }

@@ -32,10 +32,11 @@ impl House {
     }
 }
 
+/// Hashed once: that takes long.
+static SECRET: LazyLock<Secret> = LazyLock::new(|| Secret::of("right"));
+
 impl UserDirectory for House {
     fn find(&self, name: &str) -> Option<PageUser> {
-        // Hashed once: that takes long.
-        static SECRET: LazyLock<Secret> = LazyLock::new(|| Secret::of("right"));
         if self.gone.lock().expect("nobody panics with it").iter().any(|gone| gone == name) {
             return None;
         }
@@ -45,6 +46,10 @@ impl UserDirectory for House {
             _ => return None,
         };
         Some(PageUser { secret: SECRET.clone(), role, rights })
+    }
+
+    fn secrets(&self) -> Vec<Secret> {
+        vec![SECRET.clone()]
     }
 
     fn owners(&self) -> BTreeMap<u16, String> {
