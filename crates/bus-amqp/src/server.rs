@@ -29,9 +29,10 @@ const MAX_VIRTUAL_HOST_BYTES: usize = 255;
 /// Seconds between signs of life on an idle connection; a server that is silent for twice as long is lost.
 const HEARTBEAT_S: u16 = 10;
 
-/// The longest frame that either side sends, in bytes: what RabbitMQ proposes. The client library takes memory for 64 of
-/// them as soon as it is logged in, so that a server must not choose it alone.
-const MAX_FRAME_BYTES: u32 = 128 << 10;
+/// The longest frame that either side sends, in bytes: the least that every RabbitMQ takes. The client library takes memory
+/// for 64 of them as soon as it is logged in, and reads tables within tables by recursion, seven bytes a level: a publisher's
+/// headers in a longer frame would end the process for want of stack.
+const MAX_FRAME_BYTES: u32 = 8 << 10;
 
 /// How such a URL is written.
 const FORM: &str = "use amqp://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]…][/VHOST][?durable[&replicas=N]], or amqps:// \

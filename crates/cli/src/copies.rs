@@ -26,11 +26,10 @@ use tickpath_bus::{Policy, TopicConfig};
 use tickpath_clock::{Clock, HostClock, sleep_ns};
 use tickpath_log::Place;
 use tickpath_oms::copy::{Copy, CopyFrom};
+use tickpath_server::Lines;
 use tickpath_server::settings::{CopyTopic, Settings, Users};
 use tickpath_session::{CopyTrailer, Kind};
 use zerocopy::IntoBytes;
-
-use crate::lines::Lines;
 
 /// Frames of the history that one turn looks at.
 const TURN: usize = 1024;

@@ -34,7 +34,8 @@ pub struct Known {
     /// Its certificate, if its TCP address is encrypted.
     certificate: Option<PathBuf>,
     calendar: Option<Calendar>,
-    instruments_file: PathBuf,
+    /// The table of its instruments.
+    pub instruments_file: PathBuf,
 }
 
 /// An instrument as far as a request names it.
@@ -93,27 +94,6 @@ impl Known {
             false => Ok(self.journal.clone()),
             true => Err(self.lacks("the folder of the journal", "it as DIR")),
         }
-    }
-
-    /// Returns the instrument with this name, or with this number: of a table that holds names of digits alone only by name.
-    pub fn instrument(&self, name: &str) -> Result<Listed, Usage> {
-        let all = self.instruments();
-        if let Some(found) = all.iter().flatten().find(|listed| listed.name == name) {
-            return Ok(found.clone());
-        }
-        let is_number = |name: &str| name.bytes().all(|byte| byte.is_ascii_digit());
-        let has_such_names = all.iter().flatten().any(|listed| is_number(&listed.name));
-        if let Some(number) = name.parse::<u16>().ok().filter(|_| !has_such_names) {
-            let symbol = SymbolId(number.into());
-            let venue = all.iter().flatten().find(|listed| listed.symbol == symbol).and_then(|listed| listed.venue);
-            return Ok(Listed { name: name.to_owned(), symbol, venue });
-        }
-        let Some(all) = all else {
-            return Err(self.lacks(&format!("the number of '{name}'"), "the instrument's number in place of its name"));
-        };
-        let names: Vec<String> = all.into_iter().map(|listed| listed.name).collect();
-        let (file, names) = (self.instruments_file.display(), names.join(", "));
-        Err(Usage(format!("'{name}' is no instrument of {file}; use one of {names}")))
     }
 
     /// Returns the rows of the table of instruments that have a name and a number, whatever the others are like; none if

@@ -51,7 +51,8 @@ pub fn run(args: &Exchange) -> anyhow::Result<Outcome> {
         Some(ExchangeCommand::DayEnd { config }) => return end_day(&read(config)?),
         None => {
             let settings = read(&args.config)?;
-            settings.doubts().iter().for_each(|doubt| note(&format!("tickpath: {doubt}")));
+            let doubts = settings.doubts().into_iter().chain(settings.limit_doubt());
+            doubts.for_each(|doubt| note(&format!("tickpath: {doubt}")));
             if args.check { say(&settings.description())? } else { serve(settings)? }
         }
     }

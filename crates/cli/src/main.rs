@@ -24,7 +24,7 @@ mod drop_copy;
 mod exchange;
 mod explain;
 mod history;
-mod lines;
+mod instruments;
 mod log;
 mod oms;
 mod order;
@@ -43,6 +43,7 @@ mod words;
 
 use std::io::Write;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::Parser;
 
@@ -52,6 +53,8 @@ use outcome::Outcome;
 use print::note;
 
 fn main() -> ExitCode {
+    // A file that may not grow is an error of the write then, and no signal that ends the process while an order is out.
+    let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
     let done = match Args::try_parse() {
         Ok(args) => run(args.command),
         Err(told) => help(&told),

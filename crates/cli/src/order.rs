@@ -20,15 +20,16 @@ use tickpath_fields::{denial_line, report_line};
 use tickpath_market::{
     AccountId, CancelOrder, ClientOrderId, ConditionalOrder, ExecType, ExecutionReport, MassCancel, MassCancelType,
     NewOrder, OrdStatus, OrderId, OrderType, Price, Quantity, ReplaceConditional, ReplaceOrder, Request, Side,
-    StatusRequest, TimeInForce, Trigger,
+    StatusRequest, SymbolId, TimeInForce, Trigger,
 };
 use tickpath_orders::Denial;
 use tickpath_session::Refusal;
 
 use crate::args::{Unanswered, Usage};
 use crate::desk::Known;
+use crate::instruments::Instruments;
 use crate::outcome::Outcome;
-use crate::print::Printer;
+use crate::print::{Printer, note};
 
 /// What the exit codes of an order are, for the help of who asks for all of it.
 const EXIT_CODES: &str = "\
@@ -199,8 +200,13 @@ pub fn run(args: &Order) -> anyhow::Result<Outcome> {
     let common = args.command.common();
     let (known, clock) = (common.whom.known(), HostClock::get()?);
     let id = ClientOrderId(common.id.unwrap_or_else(utc_ns));
-    let request = args.command.request(&known, id)?;
+    args.command.check()?;
     let mut client = common.whom.connect(&known, Since::Now)?;
+    let instruments = match args.command.names_instrument() {
+        true => Instruments::of(&mut client, &known, common.wait)?,
+        false => Instruments::of_table(&known),
+    };
+    let request = args.command.request(&instruments, id)?;
     // A logon may leave something to be told first.
     if client.send(&request).is_err() {
         bail!("the connection was lost before the request was sent; run the command again");
@@ -222,7 +228,23 @@ impl OrderCommand {
         }
     }
 
-    fn request(&self, known: &Known, id: ClientOrderId) -> anyhow::Result<Request> {
+    /// Refuses a trigger that cannot be read, before anything is connected.
+    fn check(&self) -> Result<(), Usage> {
+        let (Self::New { when: Some(when), .. } | Self::Replace { when: Some(when), .. }) = self else { return Ok(()) };
+        tickpath_fields::trigger::read(when, |_| Ok::<_, Usage>(SymbolId::default())).map(drop)
+    }
+
+    /// Whether the command names an instrument: only then the OMS is asked for its instruments.
+    fn names_instrument(&self) -> bool {
+        match self {
+            Self::New { .. } => true,
+            Self::Replace { when, .. } => when.is_some(),
+            Self::MassCancel { symbol, .. } => symbol.is_some(),
+            Self::Cancel { .. } | Self::Status(_) => false,
+        }
+    }
+
+    fn request(&self, instruments: &Instruments<'_>, id: ClientOrderId) -> anyhow::Result<Request> {
         let account = AccountId(self.common().account);
         let original = |original: u64| ClientOrderId(original);
         Ok(match self {
@@ -231,14 +253,14 @@ impl OrderCommand {
                     client_order_id: id,
                     price: price.unwrap_or_default(),
                     quantity: *quantity,
-                    symbol: known.instrument(symbol)?.symbol,
+                    symbol: instruments.find(symbol)?.symbol,
                     account,
                     side: side.code(),
                     order_type: if price.is_some() { OrderType::Limit } else { OrderType::Market }.code(),
                     time_in_force: tif.code(),
                     ..NewOrder::default()
                 };
-                match trigger(known, when.as_deref())? {
+                match trigger(instruments, when.as_deref())? {
                     Some(trigger) => Request::Conditional(ConditionalOrder { order, trigger }),
                     None => Request::New(order),
                 }
@@ -252,7 +274,7 @@ impl OrderCommand {
             }),
             Self::Replace { original: order, quantity, price, when, .. } => {
                 let (client_order_id, original, price, quantity) = (id, original(*order), *price, *quantity);
-                match trigger(known, when.as_deref())? {
+                match trigger(instruments, when.as_deref())? {
                     Some(trigger) => Request::ReplaceConditional(ReplaceConditional {
                         client_order_id,
                         original,
@@ -277,7 +299,7 @@ impl OrderCommand {
                 client_order_id: id,
                 symbol: symbol
                     .as_deref()
-                    .map(|name| known.instrument(name))
+                    .map(|name| instruments.find(name))
                     .transpose()?
                     .map(|it| it.symbol)
                     .unwrap_or_default(),
@@ -411,6 +433,11 @@ fn hear(
             )));
         }
     }
+    if let Some(Outcome::Unanswered) = outcome {
+        note(
+            "tickpath: the order is in doubt: its venue is asked until it answers; `tickpath order status` tells how it stands",
+        );
+    }
     Ok(outcome.unwrap_or(Outcome::Good))
 }
 
@@ -422,16 +449,16 @@ fn is_answer(report: &ExecutionReport) -> Option<Outcome> {
     }
     match ExecType::from_code(report.exec_type)? {
         ExecType::PendingNew | ExecType::PendingCancel | ExecType::PendingReplace | ExecType::Triggered => None,
-        ExecType::Rejected | ExecType::CancelRejected => Some(Outcome::Lost),
         // It is followed by the fill, if there is one at once.
         _ if OrdStatus::from_code(report.status) == Some(OrdStatus::Unknown) => Some(Outcome::Unanswered),
+        ExecType::Rejected | ExecType::CancelRejected => Some(Outcome::Lost),
         _ => Some(Outcome::Good),
     }
 }
 
 /// Reads the trigger of `--when`, if there is one.
-fn trigger(known: &Known, when: Option<&str>) -> Result<Option<Trigger>, Usage> {
-    let symbol = |name: &str| known.instrument(name).map(|listed| listed.symbol);
+fn trigger(instruments: &Instruments<'_>, when: Option<&str>) -> Result<Option<Trigger>, Usage> {
+    let symbol = |name: &str| instruments.find(name).map(|listed| listed.symbol);
     when.map(|text| tickpath_fields::trigger::read(text, symbol)).transpose()
 }
 

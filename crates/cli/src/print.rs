@@ -47,7 +47,10 @@ pub fn written(result: io::Result<()>) -> anyhow::Result<()> {
             Ok(())
         }
         Err(why) => {
-            bail!("standard output cannot be written: {why}; make room where it goes, and run the command again")
+            bail!(
+                "standard output cannot be written: {why}; make room where it goes. What the command has done is done: look at \
+                 `tickpath orders` or the log before you run it again"
+            )
         }
     }
 }

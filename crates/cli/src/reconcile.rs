@@ -45,12 +45,9 @@ pub fn run(args: &ReconcileArgs) -> anyhow::Result<Outcome> {
     let Some(venue) = venue else {
         bail!(known.lacks(&format!("the number of the venue '{}'", args.venue), "it in place of the name"))
     };
-    let instruments = known.instruments().unwrap_or_default();
-    let name = |symbol: SymbolId| {
-        let listed = instruments.iter().find(|listed| listed.symbol == symbol);
-        listed.map_or_else(|| symbol.0.to_string(), |listed| listed.name.clone())
-    };
     let mut talk = args.admin.talk(&known)?;
+    let instruments = talk.instruments(&known)?;
+    let name = |symbol: SymbolId| instruments.name(symbol).unwrap_or_else(|| symbol.0.to_string());
     let told = compare(&mut talk, args, venue, name);
     talk.client.close();
     told
@@ -104,8 +101,12 @@ fn compare(
     if differing > listed {
         note(&format!("tickpath: the first {listed} differences are shown; run the command again for the others"));
     }
-    // Positions were compared before any order was taken.
-    let is_whole = left == 0 && differing == listed && (differ == 0 || taken > 0);
+    if differ > 0 && taken > 0 {
+        note(
+            "tickpath: positions were compared before the orders were taken; run the command again to compare them now",
+        );
+    }
+    let is_whole = left == 0 && differing == listed && differ == 0;
     Ok(if is_whole { Outcome::Good } else { Outcome::Lost })
 }
 

@@ -16,14 +16,14 @@ use signal_hook::consts::signal::SIGHUP;
 use signal_hook::flag;
 use tickpath_clock::{Clock, HostClock, sleep_ns};
 use tickpath_log::{Config as LogConfig, Place, Policy, Reader, Registration, Start, Writer};
-use tickpath_server::ServerConfig;
 use tickpath_server::settings::{Settings, Shown, Users};
-use tickpath_session::Role;
+use tickpath_server::{Lines, ServerConfig};
+use tickpath_session::{Role, Secret};
 use tickpath_web::{Endpoint, PageUser, Rights, Serving, TlsFiles, UserDirectory};
 
 use crate::copies::Topics;
-use crate::lines::Lines;
 use crate::outcome::{Outcome, stop_on_signals};
+use crate::print::note;
 
 /// Events that may wait to be written; more are counted.
 const MOST_WAITING: usize = 4096;
@@ -40,7 +40,7 @@ pub fn run(settings: &Settings) -> anyhow::Result<Outcome> {
     let ticks = settings.ticks.as_deref().map(|topic| market(topic, &clock)).transpose()?;
     let stop = stop_on_signals().context("cannot listen for signals")?;
     flag::register(SIGHUP, server.reload.clone()).context("cannot listen for signals")?;
-    let lines = Lines { oms: settings.name.clone(), form: settings.shown.log };
+    let lines = Lines { oms: settings.name.clone(), form: settings.shown.log, write: note };
     for doubt in settings.doubts() {
         lines.say("doubt", &[], &doubt);
     }
@@ -183,6 +183,10 @@ impl UserDirectory for Directory {
             Rights::of(user.sessions.clone(), move |account| accounts.iter().any(|them| them.matches(account)))
         };
         Some(PageUser { secret: user.secret.clone(), role: user.role, rights })
+    }
+
+    fn secrets(&self) -> Vec<Secret> {
+        self.users().list.iter().map(|user| user.secret.clone()).collect()
     }
 
     fn owners(&self) -> BTreeMap<u16, String> {

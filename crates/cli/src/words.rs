@@ -29,6 +29,7 @@ use zerocopy::{Immutable, IntoBytes};
 
 use crate::args::{Unanswered, Usage};
 use crate::desk::Known;
+use crate::instruments::Instruments;
 use crate::order::Whom;
 use crate::outcome::Outcome;
 use crate::print::{note, say};
@@ -213,18 +214,16 @@ pub struct PositionArgs {
 pub struct Reason(pub [u8; 32]);
 
 pub fn kill(args: &KillArgs, on: bool) -> anyhow::Result<Outcome> {
-    let known = args.admin.whom().known();
-    let (scope, target, name) = args.scope.read(&known)?;
+    let (talk, scope, target, name) = args.admin.talk_about(&args.scope)?;
     let word = Kill { scope, on: on.into(), cancel: (on && args.cancel).into(), target, ..Kill::default() };
     let what = format!("the kill switch of {name} is {}", if on { "on" } else { "off" });
-    args.admin.say(&known, RecordKind::Kill, &word, &what)
+    talk.say(RecordKind::Kill, &word, &what)
 }
 
 pub fn mass_cancel(args: &ScopeArgs) -> anyhow::Result<Outcome> {
-    let known = args.admin.whom().known();
-    let (scope, target, name) = args.scope.read(&known)?;
+    let (talk, scope, target, name) = args.admin.talk_about(&args.scope)?;
     let word = CancelScope { scope, target, ..CancelScope::default() };
-    args.admin.say(&known, RecordKind::CancelScope, &word, &format!("what works of {name} is canceled"))
+    talk.say(RecordKind::CancelScope, &word, &format!("what works of {name} is canceled"))
 }
 
 pub fn resolve(args: &ResolveArgs) -> anyhow::Result<Outcome> {
@@ -235,20 +234,22 @@ pub fn resolve(args: &ResolveArgs) -> anyhow::Result<Outcome> {
         reason: args.reason.0,
         ..Resolve::default()
     };
-    args.admin.say(&args.admin.whom().known(), RecordKind::Resolve, &word, "the order is resolved")
+    args.admin.talk(&args.admin.whom().known())?.say(RecordKind::Resolve, &word, "the order is resolved")
 }
 
 pub fn day_end(args: &DayEndArgs) -> anyhow::Result<Outcome> {
     let known = args.admin.whom().known();
     let day = args.day.unwrap_or_else(|| known.day(utc_ns()));
-    args.admin.say(&known, RecordKind::DayEnd, &DayEnd { day, lane_sequence: 0 }, &format!("day {day} has ended"))
+    let word = DayEnd { day, lane_sequence: 0 };
+    args.admin.talk(&known)?.say(RecordKind::DayEnd, &word, &format!("day {day} has ended"))
 }
 
 pub fn enter(enter: &Enter) -> anyhow::Result<Outcome> {
     match enter {
         Enter::Order(args) => {
             let known = args.admin.whom().known();
-            let instrument = known.instrument(&args.symbol)?;
+            let mut talk = args.admin.talk(&known)?;
+            let instrument = talk.instruments(&known)?.find(&args.symbol)?;
             let venue = args.venue.map(VenueId).or(instrument.venue);
             let Some(venue) = venue else {
                 bail!(known.lacks("the venue of the instrument", "its number by --venue N"))
@@ -269,7 +270,7 @@ pub fn enter(enter: &Enter) -> anyhow::Result<Outcome> {
                 reason: args.reason.0,
                 ..EnterOrder::default()
             };
-            args.admin.say(&known, RecordKind::EnterOrder, &word, "the order is entered")
+            talk.say(RecordKind::EnterOrder, &word, "the order is entered")
         }
         Enter::Fill(args) => {
             let word = EnterFill {
@@ -281,20 +282,22 @@ pub fn enter(enter: &Enter) -> anyhow::Result<Outcome> {
                 reason: args.reason.0,
                 ..EnterFill::default()
             };
-            args.admin.say(&args.admin.whom().known(), RecordKind::EnterFill, &word, "the fill is entered")
+            args.admin.talk(&args.admin.whom().known())?.say(RecordKind::EnterFill, &word, "the fill is entered")
         }
         Enter::Position(args) => {
             let known = args.admin.whom().known();
+            let mut talk = args.admin.talk(&known)?;
             let word = EnterPosition {
                 quantity: args.quantity,
                 price: args.price.unwrap_or_default(),
                 account: AccountId(args.account),
-                symbol: known.instrument(&args.symbol)?.symbol,
+                symbol: talk.instruments(&known)?.find(&args.symbol)?.symbol,
                 adjusts: args.adjust.into(),
+                is_priced: args.price.is_some().into(),
                 reason: args.reason.0,
                 ..EnterPosition::default()
             };
-            args.admin.say(&known, RecordKind::EnterPosition, &word, "the position is entered")
+            talk.say(RecordKind::EnterPosition, &word, "the position is entered")
         }
     }
 }
@@ -311,33 +314,21 @@ impl Admin {
         }
     }
 
+    /// Logs in for a command about a scope: its code, its target and what it is called.
+    fn talk_about(&self, scope: &Scope) -> anyhow::Result<(Talk, u8, u32, String)> {
+        let (code, target) = scope.read()?;
+        let known = self.whom().known();
+        let mut talk = self.talk(&known)?;
+        let target = match target {
+            Ok(number) => number,
+            Err(name) => talk.instruments(&known)?.find(name)?.symbol.0,
+        };
+        Ok((talk, code, target, scope.name()))
+    }
+
     /// Logs in as the admin.
     pub fn talk(&self, known: &Known) -> anyhow::Result<Talk> {
         Talk::new(self.whom().connect(known, Since::Now)?, self.wait)?.require_admin(&self.user)
-    }
-
-    /// Says a word, and tells what came of it and of each order that it meant.
-    fn say<W: IntoBytes + Immutable>(
-        &self,
-        known: &Known,
-        kind: RecordKind,
-        word: &W,
-        what: &str,
-    ) -> anyhow::Result<Outcome> {
-        let mut talk = self.talk(known)?;
-        let (record, mut orders) = talk.word(kind, word.as_bytes())?;
-        // From here on the command is taken, whatever becomes of the OMS.
-        let lost = talk.follow(&mut orders);
-        talk.client.close();
-        let what = match kind {
-            RecordKind::CancelScope if orders.is_empty() => format!("{what}; no order was open there"),
-            _ => what.to_owned(),
-        };
-        let told = tell(record, &what, &orders, lost);
-        if let RecordKind::DayEnd = kind {
-            note_working(&orders);
-        }
-        told
     }
 }
 
@@ -364,6 +355,28 @@ impl Talk {
         }
         self.client.close();
         bail!(Usage(format!("'{user}' is no admin; name one by --user")))
+    }
+
+    /// The instruments of the OMS.
+    pub fn instruments<'a>(&mut self, known: &'a Known) -> anyhow::Result<Instruments<'a>> {
+        Instruments::of(&mut self.client, known, (self.patience_ns / SECOND_NS) as u32)
+    }
+
+    /// Sends an admin command, prints what became of it and of each order that it meant, and ends the connection.
+    fn say<W: IntoBytes + Immutable>(mut self, kind: RecordKind, word: &W, what: &str) -> anyhow::Result<Outcome> {
+        let (record, mut orders) = self.word(kind, word.as_bytes())?;
+        // From here on the command is taken, whatever becomes of the OMS.
+        let lost = self.follow(&mut orders);
+        self.client.close();
+        let what = match kind {
+            RecordKind::CancelScope if orders.is_empty() => format!("{what}; no order was open there"),
+            _ => what.to_owned(),
+        };
+        let told = tell(record, &what, &orders, lost);
+        if let RecordKind::DayEnd = kind {
+            note_working(&orders);
+        }
+        told
     }
 
     /// Sends an admin command; gives its record and the orders that it meant.
@@ -461,22 +474,28 @@ pub struct Heard<T> {
 }
 
 impl Scope {
-    /// Its code, its target, and what it is called.
-    fn read(&self, known: &Known) -> anyhow::Result<(u8, u32, String)> {
+    /// Its code, and its target: a number, or the name of a symbol.
+    fn read(&self) -> Result<(u8, Result<u32, &str>), Usage> {
         let words: Vec<&str> = self.scope.iter().map(String::as_str).collect();
         let number = |text: &str| text.parse::<u16>().map(u32::from).ok();
         let scope = words.first().and_then(|name| scope_named(name));
-        Ok(match (scope, &words[..]) {
-            (Some(KILL_ALL), [name]) => (KILL_ALL, 0, format!("the {name}")),
-            (Some(KILL_SYMBOL), [_, name]) => (KILL_SYMBOL, known.instrument(name)?.symbol.0, words.join(" ")),
+        match (scope, &words[..]) {
+            (Some(KILL_ALL), [_]) => Ok((KILL_ALL, Ok(0))),
+            (Some(KILL_SYMBOL), &[_, name]) => Ok((KILL_SYMBOL, Err(name))),
             (Some(scope @ (KILL_ACCOUNT | KILL_SESSION)), [_, text]) if number(text).is_some() => {
-                (scope, number(text).unwrap_or_default(), words.join(" "))
+                Ok((scope, Ok(number(text).unwrap_or_default())))
             }
-            _ => bail!(Usage(format!(
+            _ => Err(Usage(format!(
                 "'{}' is no scope; use firm, account N, session N or symbol NAME, with N below 65536",
                 words.join(" ")
             ))),
-        })
+        }
+    }
+
+    /// What it is called.
+    fn name(&self) -> String {
+        let words = self.scope.join(" ");
+        if self.scope.len() == 1 { format!("the {words}") } else { words }
     }
 }
 
@@ -556,6 +575,13 @@ pub fn reason(text: &str) -> Result<Reason, String> {
 
 fn day(text: &str) -> Result<u32, String> {
     let day = text.parse::<u32>().ok().filter(|_| text.len() == 8);
-    let is_day = |day: &u32| (1..=12).contains(&(day / 100 % 100)) && (1..=31).contains(&(day % 100));
+    let is_leap = |year: u32| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
+    let days = |year: u32, month: u32| match month {
+        1 | 3 | 5 | 7 | 8 | 10 | 12 => 31,
+        4 | 6 | 9 | 11 => 30,
+        2 => 28 + u32::from(is_leap(year)),
+        _ => 0,
+    };
+    let is_day = |day: &u32| (1..=days(day / 10_000, day / 100 % 100)).contains(&(day % 100));
     day.filter(is_day).ok_or_else(|| "write the day like 20261122".to_owned())
 }

@@ -73,7 +73,7 @@ impl SentReport {
 
     fn text(&self, fields: &[Field]) -> String {
         let head = match &self.answer {
-            Answer::Report(report) => report_line(self.session, report),
+            Answer::Report(report) => head(self.session, report),
             Answer::Denied(denied) => denial_line(self.session, denied),
         };
         let mut line = format!("{} {}", self.number, head.trim_end());
@@ -140,6 +140,15 @@ impl SentReport {
 
 /// Returns the beginning of a report's line, which is all that the session of the order itself needs.
 pub fn report_line(session: u16, report: &ExecutionReport) -> String {
+    let head = head(session, report);
+    match report.reason {
+        0 => head,
+        reason => format!("{} reason={reason}\n", head.trim_end()),
+    }
+}
+
+/// The beginning of a report's line without its reason.
+fn head(session: u16, report: &ExecutionReport) -> String {
     format!(
         "{} session={session} client_order_id={} {} {} side={} leaves={} filled={} last={}@{}{}\n",
         order_id(report.order_id),

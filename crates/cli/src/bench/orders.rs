@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::Args as ClapArgs;
+use tickpath_client::Since;
 use tickpath_clock::{Priority, Wait};
 use tickpath_compare::in_turn;
 use tickpath_harness::{Lab, host};
@@ -16,8 +17,12 @@ use tickpath_result::ResultFile;
 
 use super::measure::usage;
 use crate::args::{Cpus, Output, Usage, Warm, positive};
+use crate::instruments::Instruments;
 use crate::order::Whom;
 use crate::print::note;
+
+/// Seconds for the instruments of an OMS that is running.
+const LOGON_S: u32 = 5;
 
 #[derive(Debug, ClapArgs)]
 pub struct OrdersArgs {
@@ -257,9 +262,19 @@ impl OrdersArgs {
             session: None,
         };
         let known = whom.known();
-        let symbol = known.instrument(&self.order.symbol)?.symbol.0;
         let password_file = std::path::absolute(whom.password_file())?;
         crate::order::password(&password_file)?;
+        let instruments = match self.yes {
+            true => {
+                let mut client = whom.connect(&known, Since::Now)?;
+                let instruments = Instruments::of(&mut client, &known, LOGON_S)?;
+                client.close();
+                instruments
+            }
+            // Nothing is sent without it: the table will do for what a refusal tells.
+            false => Instruments::of_table(&known),
+        };
+        let symbol = instruments.find(&self.order.symbol)?.symbol.0;
         let login = Login { url: whom.url(&known)?, user: self.user.clone(), password_file, session: None };
         Ok(Running { journal: known.journal()?, name: known.name, login, symbol })
     }

@@ -63,7 +63,7 @@ fn an_oms_that_cannot_be_reached_is_told() {
     assert!(ran.code == Some(1) && ran.err.contains("no OMS answers"), "{:?} {}", ran.code, ran.err);
     let ran = desk.tickpath(&format!("{call} --user nobody"));
     assert!(ran.err.contains("nobody.password") && ran.err.contains("--password-file"), "{}", ran.err);
-    let ran = desk.tickpath(&call.replace("BTCUSDT", "XAU"));
+    let ran = desk.tickpath(&call.replace("BTCUSDT", "XAU").replace(" --yes", ""));
     assert!(ran.code == Some(2) && ran.err.contains("BTCUSDT, ETHUSDT"), "{:?} {}", ran.code, ran.err);
 }
 

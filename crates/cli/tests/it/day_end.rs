@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use crate::desk::Desk;
-use crate::logs::{Running, until};
+use crate::logs::{Running, open_descriptors, set_descriptors, until};
 use crate::program::Ran;
 
 /// System calls on files, as strace names them: the process is killed in front of each call of each of them, for strace
@@ -75,6 +75,18 @@ fn an_oms_that_is_killed_at_any_file_operation_of_its_start_starts_again() {
 }
 
 #[test]
+fn an_error_of_any_file_operation_of_a_days_end_loses_nothing() {
+    let mut days = Days::new();
+    let is_long = std::env::var_os("TICKPATH_SOAK").is_some();
+    let (step, errors) = if is_long { (1, &["EIO", "ENOSPC", "EMFILE"][..]) } else { (5, &["EIO"][..]) };
+    for error in errors {
+        let failed = each_operation(step, |operation| days.fail_at(operation, error));
+        assert!(failed.total * step > 50 && failed.of("renameat") > 0, "a day's end has more than {failed:?}");
+    }
+    days.check_order();
+}
+
+#[test]
 fn a_day_does_not_end_on_a_disk_without_room_and_trading_goes_on() {
     let desk = Desk::new();
     let disk = SmallDisk::mount(&desk.path().join("journal"), "160m");
@@ -104,6 +116,31 @@ fn a_day_does_not_end_on_a_disk_without_room_and_trading_goes_on() {
     assert!(ran.out.contains("day 20250102 has ended"), "{}{}", ran.out, ran.err);
     drop(oms);
     let _oms = disk.oms(&desk);
+    let ran = desk.order("cancel 7 --session 2");
+    assert!(ran.out.contains("canceled canceled"), "the GTC order lives on: {}{}", ran.out, ran.err);
+}
+
+#[test]
+fn a_day_does_not_end_without_descriptors_and_trading_goes_on() {
+    let desk = Desk::new();
+    let exchange = desk.exchange();
+    let oms = desk.oms();
+    exchange.await_words("serving the OMS");
+    let end_day = || desk.tickpath("oms day-end --day 20250102 --config @/oms.toml");
+    // Room for the connection of the command and what the doors leave free, and not for a roll.
+    set_descriptors(&oms, open_descriptors(&oms) + 8);
+    let refused = end_day();
+    assert!(
+        refused.code == Some(1) && refused.err.contains("its roll needs 32 free file descriptors"),
+        "{}{}",
+        refused.out,
+        refused.err
+    );
+    let ran = desk.order("new BTCUSDT buy 1 60000 --tif gtc --session 2 --id 7");
+    assert!(ran.out.contains("new new"), "trading goes on: {}{}", ran.out, ran.err);
+    set_descriptors(&oms, 1024);
+    let ran = end_day();
+    assert!(ran.out.contains("day 20250102 has ended"), "{}{}", ran.out, ran.err);
     let ran = desk.order("cancel 7 --session 2");
     assert!(ran.out.contains("canceled canceled"), "the GTC order lives on: {}{}", ran.out, ran.err);
 }
@@ -142,8 +179,13 @@ struct Operation {
 
 impl Operation {
     /// What makes strace kill in front of it.
-    fn inject(self) -> String {
+    fn kill(self) -> String {
         format!("inject={}:signal=SIGKILL:when={}", self.call, self.number)
+    }
+
+    /// What makes strace have it fail.
+    fn fail(self, error: &str) -> String {
+        format!("inject={}:error={error}:when={}", self.call, self.number)
     }
 }
 
@@ -202,14 +244,8 @@ impl Days {
 
     /// Ends another day, and kills the OMS in front of this file operation of a thread. False if it has none of that number.
     fn kill_at(&mut self, operation: Operation, thread: Thread) -> bool {
-        // The day that is killed begins behind a snapshot, and none before it is looked for.
-        let before = self.snapshot();
-        let ran = self.end_day();
-        assert_eq!(ran.code, Some(0), "{operation:?}: {}{}", ran.out, ran.err);
-        until(|| self.snapshot() != before, || "a snapshot".to_owned());
-        self.forget_days();
-        let mut oms = self.oms.take().expect("it runs");
-        let tracer = Tracer::attach(thread.of(oms.id()), operation);
+        let mut oms = self.fresh_day(operation);
+        let tracer = Tracer::attach(thread.of(oms.id()), operation.call, &operation.kill());
         let ran = self.end_day();
         let is_killed = match thread {
             Thread::Core if ran.code == Some(0) => false,
@@ -235,6 +271,35 @@ impl Days {
         is_killed
     }
 
+    /// Ends another day, and has this file operation of the core's thread fail meanwhile. False if it has none of that
+    /// number.
+    fn fail_at(&mut self, operation: Operation, error: &str) -> bool {
+        let mut oms = self.fresh_day(operation);
+        let tracer = Tracer::attach(oms.id(), operation.call, &operation.fail(error));
+        let ran = self.end_day();
+        let has_failed = tracer.has_injected();
+        assert!(has_failed || ran.code == Some(0), "{operation:?}: {}{}", ran.out, ran.err);
+        drop(tracer);
+        let said = oms.err();
+        if oms.has_ended() {
+            let last = said.lines().last().unwrap_or_default();
+            assert!(last.contains("error") && !said.contains("panicked"), "{error} at {operation:?}: {said}");
+        }
+        drop(oms);
+        self.start(&format!("{error} of {operation:?} of the day's end"));
+        has_failed
+    }
+
+    /// The OMS of a day that begins behind a snapshot, and none before that is looked for.
+    fn fresh_day(&mut self, operation: Operation) -> Running {
+        let before = self.snapshot();
+        let ran = self.end_day();
+        assert_eq!(ran.code, Some(0), "{operation:?}: {}{}", ran.out, ran.err);
+        until(|| self.snapshot() != before, || "a snapshot".to_owned());
+        self.forget_days();
+        self.oms.take().expect("it runs")
+    }
+
     /// Asks for the end of the next day.
     fn end_day(&mut self) -> Ran {
         let day = 20_000_101 + self.days / 336 * 10_000 + self.days / 28 % 12 * 100 + self.days % 28;
@@ -247,7 +312,7 @@ impl Days {
         drop(self.oms.take());
         let mut command = Command::new("strace");
         let trace = format!("trace={}", operation.call);
-        command.args(["-f", "-qq", "-o", "/dev/null", "-e", &trace, "-e", &operation.inject()]);
+        command.args(["-f", "-qq", "-o", "/dev/null", "-e", &trace, "-e", &operation.kill()]);
         command.arg(env!("CARGO_BIN_EXE_tickpath")).args(self.desk.line("oms --config @/oms.toml").split(' '));
         command.process_group(0);
         let mut oms = Running::of(command);
@@ -316,19 +381,19 @@ impl Thread {
     }
 }
 
-/// A strace that kills a thread's process in front of one of its system calls.
+/// A strace that kills a thread's process in front of one of its system calls, or has that call fail.
 struct Tracer {
     child: Child,
     log: tempfile::NamedTempFile,
 }
 
 impl Tracer {
-    fn attach(thread: u32, operation: Operation) -> Self {
+    fn attach(thread: u32, call: &str, inject: &str) -> Self {
         let log = tempfile::NamedTempFile::new().expect("a temporary file");
         // With the calls in which it waits.
-        let trace = format!("trace=rename,futex,{}", operation.call);
+        let trace = format!("trace=rename,futex,{call}");
         let mut child = Command::new("strace")
-            .args(["-p", &thread.to_string(), "-e", &trace, "-e", &operation.inject(), "-o"])
+            .args(["-p", &thread.to_string(), "-e", &trace, "-e", inject, "-o"])
             .arg(log.path())
             .stderr(Stdio::piped())
             .spawn()
@@ -340,6 +405,11 @@ impl Tracer {
         // Read to the end, so that strace never waits for its reader.
         std::thread::spawn(move || drop(std::io::copy(&mut said, &mut std::io::sink())));
         Self { child, log }
+    }
+
+    /// Whether the call was made to fail.
+    fn has_injected(&self) -> bool {
+        fs::read_to_string(self.log.path()).unwrap_or_default().contains("(INJECTED)")
     }
 
     /// Whether the thread has given a snapshot its name, and waits for the next to be asked for.

@@ -11,7 +11,7 @@ use tickpath_market::{Kind, NewOrder, Price, Quantity, Side, TopOfBook};
 use zerocopy::IntoBytes;
 
 use crate::program::tickpath;
-pub use running::{Running, until};
+pub use running::{Running, open_descriptors, set_descriptors, until};
 
 /// A topic with two messages, the first of which its reader has taken.
 struct Topic {

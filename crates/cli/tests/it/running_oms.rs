@@ -41,25 +41,47 @@ fn an_address_and_a_login_are_enough() {
         let ran = desk.tickpath(&format!("{line} {}", login(user)));
         assert!(ran.code == Some(0) && ran.out.contains(words), "{line}: {:?} {}{}", ran.code, ran.out, ran.err);
     };
-    // Without a table of instruments a number stands for a name.
-    does("order new 1 buy 1 60000 --session 2 --id 7", "trader", "new new");
+    does("order new BTCUSDT buy 1 60000 --session 2 --id 7", "trader", "new new");
     let orders = desk.tickpath("orders @/journal").out;
     assert!(orders.contains("1 open"), "{orders}");
     does("order cancel 7 --session 2", "trader", "canceled canceled");
     does("oms kill firm", "admin", "the kill switch of the firm is on");
     does("oms unkill firm", "admin", "is off");
     does("oms kill symbol 1", "admin", "the kill switch of symbol 1 is on");
+    does("oms kill symbol ETHUSDT", "admin", "the kill switch of symbol ETHUSDT is on");
     does("oms mass-cancel firm", "admin", "no order was open there");
     does("oms status --user admin", "admin", "journal_records");
     for (line, words) in [
         ("oms kill firm --config @/none.toml", "--oms URL"),
         ("order cancel 7 --config @/none.toml", "--oms URL"),
         ("orders --config @/none.toml", "give it as DIR"),
-        ("oms kill symbol BTCUSDT --config @/none.toml", "the instrument's number in place of its name"),
+        ("oms kill symbol BTCUSDT --config @/none.toml", "--oms URL"),
     ] {
         let ran = desk.tickpath(line);
         assert!(ran.code == Some(2) && ran.err.contains(words), "{line}: {:?} {}", ran.code, ran.err);
     }
+}
+
+#[test]
+fn a_name_is_the_instrument_of_the_running_oms_whatever_its_table_says_by_now() {
+    let desk = Desk::new();
+    let exchange = desk.exchange();
+    let _oms = desk.oms();
+    exchange.await_words("serving the OMS");
+    desk.change("instruments.csv", "BTCUSDT,1,", "OTHER,1,");
+    desk.change("instruments.csv", "ETHUSDT,2,", "BTCUSDT,2,");
+    let ran = desk.order("new BTCUSDT buy 1 60000 --session 2 --id 7");
+    assert!(ran.out.contains("new new"), "{}{}", ran.out, ran.err);
+    let open = desk.tickpath("orders @/journal").out;
+    assert!(open.lines().any(|line| line.contains(" BTCUSDT ")), "the price is one of BTCUSDT: {open}");
+    let ran = desk.order("new OTHER buy 1 60000");
+    assert_eq!((ran.code, &*ran.out), (Some(2), ""));
+    assert!(ran.err.contains("the running OMS; use one of BTCUSDT, ETHUSDT, or `tickpath oms reload`"), "{}", ran.err);
+    // The switch of symbol 1 is that of BTCUSDT, and not of what the file has as BTCUSDT.
+    let ran = desk.tickpath("oms kill symbol BTCUSDT --config @/oms.toml");
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let status = desk.tickpath("oms status --config @/oms.toml --user admin").out;
+    assert!(status.contains("symbol 1"), "{status}");
 }
 
 /// Calls the binary, kills the OMS as soon as a line of its output has these words, and gives the call's exit code.

@@ -1,5 +1,6 @@
 //! The binary while it runs: what it says on standard error can be waited for, and Ctrl-C ends it.
 
+use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::{Arc, Mutex};
@@ -49,7 +50,12 @@ impl Running {
 
     /// Whether it has ended.
     pub fn has_ended(&mut self) -> bool {
-        self.child.try_wait().expect("the child is ours").is_some()
+        let has_ended = self.child.try_wait().expect("the child is ours").is_some();
+        // Then all that it has said is there.
+        if has_ended && let Some(listener) = self.listener.take() {
+            let _ = listener.join();
+        }
+        has_ended
     }
 
     /// Kills the process group that it leads.
@@ -121,4 +127,16 @@ fn read(mut pipe: ChildStdout) -> String {
     let mut said = String::new();
     pipe.read_to_string(&mut said).expect("it is text");
     said
+}
+
+/// Counts the descriptors that a process has open.
+pub fn open_descriptors(running: &Running) -> usize {
+    fs::read_dir(format!("/proc/{}/fd", running.id())).expect("the process is ours").count()
+}
+
+/// Sets the limit of the descriptors of a process.
+pub fn set_descriptors(running: &Running, limit: usize) {
+    let nofile = format!("--nofile={limit}:");
+    let ran = Command::new("prlimit").args(["--pid", &running.id().to_string(), &nofile]).status();
+    assert!(ran.expect("there is prlimit; install it with: apt-get install util-linux").success());
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::{Shown, get, post};
 use crate::desk::Desk;
-use crate::logs::until;
+use crate::logs::{open_descriptors, set_descriptors, until};
 use crate::program::tickpath_with;
 
 /// The JSON of a frame.
@@ -110,6 +110,27 @@ fn a_stolen_cookie_neither_shows_the_token_nor_stops_trading() {
 }
 
 #[test]
+fn the_page_stops_an_instrument_that_a_reload_has_brought() {
+    let shown = Shown::new();
+    shown.desk.change("instruments.csv", "ETHUSDT,2,SIM,1\n", "ETHUSDT,2,SIM,1\nSOLUSDT,3,SIM,1\n");
+    let ran = shown.desk.tickpath("oms reload --config @/oms.toml");
+    assert_eq!(ran.code, Some(0), "{}{}", ran.out, ran.err);
+    shown.oms.await_words("definitions have changed");
+    let (cookie, token) = shown.log_in("admin", &shown.desk.password("admin"));
+    let heads = format!("{cookie}{token}");
+    let stop = |name: &str| {
+        let body = json!({ "scope": "symbol", "target": name, "on": true, "cancel": false }).to_string();
+        let answer = post(&shown.page, "/kill", &heads, &body);
+        assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    };
+    let says = |words: &str| until(|| frame(&shown, &heads).to_string().contains(words), || words.to_owned());
+    stop("SOLUSDT");
+    says("trading is stopped for symbol SOLUSDT");
+    stop("NOPE");
+    says("'NOPE' is no instrument of the OMS");
+}
+
+#[test]
 fn wrong_passwords_keep_no_admin_out() {
     let shown = Shown::new();
     // Two that are looked at, and not answered to anybody yet.
@@ -186,19 +207,12 @@ fn an_admin_logs_in_where_the_oms_has_tls_and_no_unix_socket() {
 #[test]
 fn a_port_without_descriptors_says_so_once_and_goes_on_when_there_are_some() {
     let shown = Shown::new();
-    // Another process would see what this one has open; its own limit is lowered to little more than that.
-    let open = fs::read_dir(format!("/proc/{}/fd", shown.oms.id())).expect("it is ours").count();
-    let limit = |soft: usize| {
-        let nofile = format!("--nofile={soft}:");
-        let ran = Command::new("prlimit").args(["--pid", &shown.oms.id().to_string(), &nofile]).status();
-        assert!(ran.expect("there is prlimit; install it with: apt-get install util-linux").success());
-    };
-    limit(open + 4);
+    set_descriptors(&shown.oms, open_descriptors(&shown.oms) + 4);
     let mut idle: Vec<TcpStream> = (0..30).map(|_| TcpStream::connect(&shown.page).expect("it is in line")).collect();
     let words = "the page takes no connections for now: Too many open files";
     shown.oms.await_words(words);
     assert!(shown.oms.err().contains("LimitNOFILE"), "the remedy: {}", shown.oms.err());
-    limit(1024);
+    set_descriptors(&shown.oms, 1024);
     shown.oms.await_words("the page takes connections again");
     let health = get(&shown.page, "/health", "");
     assert!(health.starts_with("HTTP/1.1 200 "), "{health}");
