@@ -20,6 +20,7 @@ use tickpath_market::{
     AccountId, ClientOrderId, ExecId, ExecutionReport, OrdStatus, OrderId, OrderType, Price, Quantity, Side,
     TimeInForce, VenueId, VenueOrderId,
 };
+use tickpath_oms::calendar::is_date;
 use tickpath_orders::{
     CancelScope, DayEnd, EnterFill, EnterOrder, EnterPosition, KILL_ACCOUNT, KILL_ALL, KILL_SESSION, KILL_SYMBOL, Kill,
     RecordKind, Resolve, scope_named,
@@ -492,7 +493,7 @@ impl Scope {
         }
     }
 
-    /// What it is called.
+    /// Returns its name, as a sentence has it.
     fn name(&self) -> String {
         let words = self.scope.join(" ");
         if self.scope.len() == 1 { format!("the {words}") } else { words }
@@ -575,13 +576,5 @@ pub fn reason(text: &str) -> Result<Reason, String> {
 
 fn day(text: &str) -> Result<u32, String> {
     let day = text.parse::<u32>().ok().filter(|_| text.len() == 8);
-    let is_leap = |year: u32| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
-    let days = |year: u32, month: u32| match month {
-        1 | 3 | 5 | 7 | 8 | 10 | 12 => 31,
-        4 | 6 | 9 | 11 => 30,
-        2 => 28 + u32::from(is_leap(year)),
-        _ => 0,
-    };
-    let is_day = |day: &u32| (1..=days(day / 10_000, day / 100 % 100)).contains(&(day % 100));
-    day.filter(is_day).ok_or_else(|| "write the day like 20261122".to_owned())
+    day.filter(|&day| is_date(day)).ok_or_else(|| "write the day like 20261122".to_owned())
 }

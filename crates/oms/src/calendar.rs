@@ -153,6 +153,13 @@ fn timestamp(utc_ns: u64) -> Timestamp {
     Timestamp::from_nanosecond(i128::from(utc_ns)).unwrap_or(Timestamp::MAX)
 }
 
+/// Whether a number like 20261122 is a date.
+pub fn is_date(day: u32) -> bool {
+    let (year, month, of_month) = (day / 10_000, day / 100 % 100, day % 100);
+    let year = i16::try_from(year).ok().filter(|&year| year > 0);
+    year.is_some_and(|year| Date::new(year, month as i8, of_month as i8).is_ok())
+}
+
 /// A date as the number 20261122.
 fn number(date: Date) -> u32 {
     let day = i32::from(date.year()) * 10_000 + i32::from(date.month()) * 100 + i32::from(date.day());

@@ -64,7 +64,7 @@ pub enum CommandError {
         mebibytes: u64,
         /// The journal's folder.
         folder: String,
-        /// What the system said.
+        /// The reason, as the system gives it.
         reason: std::io::Error,
     },
     /// The process has too few file descriptors left for the roll.
@@ -75,7 +75,7 @@ pub enum CommandError {
     NoDescriptors {
         /// The process of the OMS.
         pid: u32,
-        /// What the system said.
+        /// The reason, as the system gives it.
         reason: std::io::Error,
     },
 }

@@ -54,7 +54,7 @@ pub(crate) fn least_welcome(knocks: &VecDeque<Knock>) -> Option<usize> {
     let mut counts = BTreeMap::new();
     knocks.iter().for_each(|knock| *counts.entry(knock.origin).or_insert(0) += 1);
     let most = counts.values().copied().max()?;
-    // Of origins with as many each, age decides and no address.
+    // Age decides between origins with as many each, and no address.
     let theirs = || knocks.iter().enumerate().filter(|(_, knock)| counts.get(&knock.origin) == Some(&most));
     let is_heard = |knock: &Knock| matches!(knock.stage, Stage::Proof(..) | Stage::Waits(..));
     let silent = theirs().find(|(_, knock)| !is_heard(knock));

@@ -40,7 +40,7 @@ pub(crate) enum Command {
     Cancel(OrderId),
 }
 
-/// What a scope is of.
+/// The target of a scope.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Target {
     /// An account or a session, or zero for the firm.

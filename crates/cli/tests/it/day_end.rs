@@ -178,12 +178,12 @@ struct Operation {
 }
 
 impl Operation {
-    /// What makes strace kill in front of it.
+    /// The option by which strace kills in front of it.
     fn kill(self) -> String {
         format!("inject={}:signal=SIGKILL:when={}", self.call, self.number)
     }
 
-    /// What makes strace have it fail.
+    /// The option by which strace has it fail.
     fn fail(self, error: &str) -> String {
         format!("inject={}:error={error}:when={}", self.call, self.number)
     }

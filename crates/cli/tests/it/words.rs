@@ -61,6 +61,7 @@ fn an_admin_kills_and_cancels_by_scope_and_a_restart_forgets_nothing() {
         ("resolve 1.1 gone --filled 0 --reason anna", 2, "use filled, canceled, rejected, expired or working"),
         ("enter fill 1.1 1 1 --exec-id 4 --reason anna", 1, "there is no order 1.1"),
         ("day-end --day 20261399", 2, "write the day like"),
+        ("day-end --day 20260230", 2, "write the day like"),
         ("enter position 77 BTCUSDT 5 60000 --reason anna", 1, "account 77 or symbol"),
         ("enter position 1 NOPE 5 60000 --reason anna", 2, "is no instrument"),
         ("enter position 1 BTCUSDT 0 60000 --adjust --reason anna", 1, "and would stay so; enter another quantity"),
