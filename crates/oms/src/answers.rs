@@ -6,7 +6,8 @@
 //!   Unknown      ──answer_within, then 2, 4, … times that──> Inquire (journaled): status asked again
 //! ```
 //! A pass over all open orders notes for how long each has been without an answer; it looks at a bounded number of orders
-//! a turn. An order is overdue between `answer_within` and two passes later.
+//! a turn. An order is overdue between `answer_within` and two passes later. A question that waits for its line is not asked
+//! anew.
 
 mod pass;
 
@@ -78,6 +79,10 @@ impl Answers {
             *waits = fresh;
         }
         waits.pass = self.pass;
+        // The venue does not know of it yet. A newer question would wait behind all others, and by a slow line would never leave.
+        if found.is_question_waiting {
+            waits.since = now;
+        }
         let pause = (1 << waits.asked.min(16)).min(LONGEST_PAUSE);
         let is_overdue = now.saturating_sub(waits.since) >= ticks(within.saturating_mul(pause));
         if is_overdue {

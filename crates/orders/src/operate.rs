@@ -283,7 +283,7 @@ impl Core {
         if self.desk.disk_failed() && self.refuse_for_disk(&waiting, out) {
             return true;
         }
-        self.routes.get(returned.venue).waiting.insert(waiting);
+        self.routes.get(returned.venue).waiting.insert(waiting, |other| other.id() > waiting.id());
         true
     }
 

@@ -268,7 +268,7 @@ impl Core {
         let ends_doubt = self.end_doubt(slot, report);
         let order = *self.orders.get(slot);
         let unchanged = confirms(&order, report).then_some(order);
-        let mut said = stands(&order, report).or(unchanged);
+        let mut said = stands(&order, report, self.replacing(&order)).or(unchanged);
         if order.marks & ASTRAY != 0 {
             said = said.map(|next| self.stands_astray(&order, report, next));
         }
@@ -490,8 +490,9 @@ fn contradicts(order: &Order, next: &Order, word: &Word<'_>) -> bool {
     }
 }
 
-/// The order as a venue says that it stands; none if that says nothing new.
-fn stands(order: &Order, report: &ExecutionReport) -> Option<Order> {
+/// The order as a venue says that it stands, while a replace may be on its way that asks for this total and price; none if that
+/// says nothing new.
+fn stands(order: &Order, report: &ExecutionReport, replacing: (i64, i64)) -> Option<Order> {
     let mut next = *order;
     let told = OrdStatus::from_code(report.status)?;
     let never_heard = order.sequence == 0 && order.filled == 0 && order.reported == 0 && order.venue == 0;
@@ -533,6 +534,9 @@ fn stands(order: &Order, report: &ExecutionReport) -> Option<Order> {
         next.valued = if report.price.0 == 0 { order.valued } else { report.price.0 };
         next.quantity = total(report);
         next.terms_sequence = next.terms_sequence.max(report.venue_sequence);
+    } else if next.filled == next.reported && next.filled > next.quantity {
+        // The report of the replace is lost.
+        (next.quantity, next.price) = if replacing.0 < next.filled { (next.filled, order.price) } else { replacing };
     }
     next.skip_to(report.venue_sequence);
     next.marks &= !SOFT;

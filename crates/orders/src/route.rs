@@ -41,6 +41,11 @@ impl Route {
         self.is_clear() || self.waiting.len() < self.rules.max_queued as usize
     }
 
+    /// Whether a question after this order waits here.
+    pub(crate) fn has_question(&self, order: u32) -> bool {
+        self.waiting.of(order).any(Waiting::is_question)
+    }
+
     /// Forgets the question after an order that waits, for one with this id; false if that one is the older.
     pub(crate) fn drop_older_question(&mut self, order: u32, id: u64) -> bool {
         let is_newest = !self.waiting.of(order).any(|waiting| waiting.is_question() && waiting.id() > id);

@@ -15,6 +15,8 @@ pub struct Unanswered {
     pub venue: VenueId,
     /// Id of the request without an answer at the venue; zero for an order in doubt, whose venue owes its status.
     pub request: u64,
+    /// The question after its status has not left yet.
+    pub is_question_waiting: bool,
 }
 
 impl Core {
@@ -25,7 +27,10 @@ impl Core {
             from = slot + 1;
             let order = self.orders.get(slot);
             if let Some(request) = self.owed(order) {
-                return (Some(Unanswered { order: OrderId(order.id), venue: VenueId(order.route), request }), from);
+                let (id, venue) = (OrderId(order.id), VenueId(order.route));
+                let route = self.routes.iter().nth(order.route.into());
+                let is_question_waiting = request == 0 && route.is_some_and(|route| route.has_question(slot));
+                return (Some(Unanswered { order: id, venue, request, is_question_waiting }), from);
             }
         }
         (None, until)

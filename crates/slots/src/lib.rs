@@ -15,6 +15,7 @@
 //! | `page.rs`     | [`Pages`]: a list in pages of fixed size                                |
 //! | `index.rs`    | [`Index`]: linear hashing, from the tags of ids to slots                |
 //! | `bit_set.rs`  | [`BitSet`]: a set of slots, one bit each                                |
+//! | `queue.rs`    | [`Queue`]: items in their order of leaving, found by slot               |
 //! | `snapshot.rs` | [`Save`] and [`Load`]: numbers and lists as the bytes of a snapshot     |
 //!
 //! ```
@@ -58,10 +59,12 @@ mod bit_set;
 mod index;
 mod linked;
 mod page;
+mod queue;
 mod snapshot;
 
 pub use self::bit_set::BitSet;
 pub use self::index::{Index, IndexPage, tag};
 pub use self::linked::{Linked, LinkedPages};
 pub use self::page::{Pages, blank};
+pub use self::queue::{Queue, Queued};
 pub use self::snapshot::{Load, Save, SnapshotError};

@@ -1,6 +1,7 @@
 //! Lines of a venue, in a test's hands: what comes back, what is in doubt, what waits, and what never goes twice.
 
 mod identity;
+mod slow;
 
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex};

@@ -69,8 +69,20 @@ impl World {
                 return Ok(());
             }
         }
+        // More orders are in doubt than a slow line asks for in one pause between two questions.
+        if self.is_silent() && self.asks_only() {
+            self.tally.count("silent venues asked without a pause");
+            return Ok(());
+        }
         let waits = self.host.sequencer().map_or(0, |oms| oms.queued());
         broken("all comes to rest", format!("the world does not: {waits} requests wait"))
+    }
+
+    /// Returns whether what would leave next is a question, at each venue that requests wait for.
+    fn asks_only(&mut self) -> bool {
+        let Some(oms) = self.host.sequencer() else { return false };
+        let mut next = VENUES.iter().filter_map(|venue| oms.core().next_waiting(*venue));
+        next.all(|(_, request)| matches!(request, Request::Status(_)))
     }
 
     fn round(&mut self) -> Result<usize, Broken> {

@@ -333,6 +333,23 @@ fn the_venues_answer_decides_where_the_fills_are_all_there() {
     }
 }
 
+/// The report of a replace by a larger quantity is lost, and the larger order is filled and canceled.
+#[test]
+fn an_order_that_was_larger_than_is_known_ends_as_its_venue_says() {
+    for told in [Canceled, Expired] {
+        let mut scene = Scene::new();
+        let id = scene.order(1, Side::Buy, 100, 10);
+        scene.hear(accepted(id, 1));
+        scene.replace(2, 1, 99, 20);
+        scene.hear(fill(id, 3, 14, 14, 6));
+        scene.stamp += 2_000_000_000;
+        scene.say(Input::Timer(Timer::default()));
+        assert_eq!(scene.state(id), Unknown);
+        scene.answer(id, told, 4, 14, 0);
+        assert_eq!((scene.state(id), scene.bought()), (told, (14, 0)));
+    }
+}
+
 /// A venue says that less is filled than came in: a bust was lost, and it may have moved the position back.
 #[test]
 fn what_a_venue_may_have_taken_back_is_exposure_on_the_other_side() {

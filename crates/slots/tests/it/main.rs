@@ -1,3 +1,4 @@
 //! The containers of slots, seen from outside.
 
 mod index;
+mod queue;

@@ -553,6 +553,13 @@ impl Sum {
         }
         if stand == Stand::Open {
             self.read_terms(report);
+        } else if self.filled == self.told && self.filled > self.quantity {
+            self.quantity = self.filled;
+            if let Some((quantity, price)) = self.replace.and_then(|asked| asked.replace)
+                && quantity >= self.filled
+            {
+                (self.quantity, self.price) = (quantity, price);
+            }
         }
         self.skip(report.venue_sequence);
         self.soft = false;
