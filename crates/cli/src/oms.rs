@@ -212,7 +212,7 @@ fn reload(file: &Path) -> anyhow::Result<Outcome> {
         format!("process {}, which writes {journal}, cannot be asked; ask as its user", pid.as_raw_nonzero())
     })?;
     let pid = pid.as_raw_nonzero();
-    say(&format!("process {pid} reads its files again, and says in its log what has changed\n"))?;
+    say(&format!("process {pid} reads its files again; its log says what has changed, or which line it refuses\n"))?;
     Ok(Outcome::Good)
 }
 

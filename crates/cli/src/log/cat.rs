@@ -8,6 +8,7 @@ use tickpath_log::{Next, OpenError, Place, Reader, Registration, Start};
 use tickpath_relay::gap_words;
 
 use super::place::{awaited, existing, place};
+use crate::outlet::has_reader;
 use crate::print::{is_closed, note, say};
 
 /// How long a following `cat` waits before it looks again.
@@ -40,7 +41,7 @@ pub struct CatArgs {
 pub fn run(args: &CatArgs) -> anyhow::Result<()> {
     let start = args.from.map_or(Start::Oldest, Start::Sequence);
     let place = if args.follow { place(&args.log)? } else { existing(&args.log)? };
-    let mut log = open(&place, start, args.follow)?;
+    let Some(mut log) = open(&place, start, args.follow)? else { return Ok(()) };
     let read: ReadKind = if is_of_exchange(&place) { read_of_exchange } else { fields::read };
     let mut text = String::new();
     let (mut left, mut payload) = (args.count.unwrap_or(u64::MAX), Vec::new());
@@ -59,6 +60,9 @@ pub fn run(args: &CatArgs) -> anyhow::Result<()> {
             Next::Gap(missed) => format!("-- {}", gap_words(Gap::Missed(missed))),
             Next::Empty if args.follow => {
                 say(&std::mem::take(&mut text))?;
+                if !has_reader() {
+                    break;
+                }
                 tickpath_clock::sleep_ns(LOOK_NS);
                 continue;
             }
@@ -76,16 +80,19 @@ pub fn run(args: &CatArgs) -> anyhow::Result<()> {
     say(&text)
 }
 
-/// A log; one that is followed is waited for.
-fn open(place: &Place, start: Start, follow: bool) -> Result<Reader, OpenError> {
+/// A log; one that is followed is waited for while anybody reads what is printed of it.
+fn open(place: &Place, start: Start, follow: bool) -> Result<Option<Reader>, OpenError> {
     let mut is_told = false;
     loop {
         match Reader::open(place, start, Registration::Unregistered) {
             Err(OpenError::NotFound(_)) if follow => {}
-            opened => return opened,
+            opened => return opened.map(Some),
         }
         if !std::mem::replace(&mut is_told, true) {
             note(&awaited(place));
+        }
+        if !has_reader() {
+            return Ok(None);
         }
         tickpath_clock::sleep_ns(LOOK_NS);
     }

@@ -1,7 +1,7 @@
 //! Commands that follow: with an output that takes nothing, over kills and ends of days, and from a number on.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
@@ -432,4 +432,10 @@ fn a_follower_whose_output_is_closed_ends_without_another_line() {
         drop(follower.child.stdout.take());
         assert_eq!(follower.end(), Some(0), "{line}: {}", follower.err());
     }
+    // Nothing comes any more that could fail to be written.
+    let mut follower = Follower::start(&desk, "log cat @/journal --follow");
+    let mut stdout = follower.child.stdout.take().expect("it is a pipe");
+    stdout.read_exact(&mut [0]).expect("a line of the journal");
+    drop(stdout);
+    assert_eq!(follower.end(), Some(0), "{}", follower.err());
 }
