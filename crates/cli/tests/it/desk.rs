@@ -447,6 +447,15 @@ fn rights_and_tables_change_while_the_oms_runs() {
     assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""), "{}", ran.out);
     let denied = || desk.order("new BTCUSDT buy 9 60000").out.contains("limit 5, value 9");
     until(denied, || "the new limit".to_owned());
+    // Who is shut out is so at once, though another line of the file is refused.
+    desk.change("users.toml", "sessions = [0, 1, 2, 3]", "sessions = [1, 2, 3]");
+    desk.change("users.toml", "sessions = [8, 9]", "sessions = [0, 8, 9]");
+    oms.await_words("session 0");
+    assert!(as_anna("cancel 7").err.is_empty(), "she may still come in");
+    let ran = desk.tickpath("oms user disable --config @/oms.toml anna");
+    assert_eq!(ran.code, Some(0), "{}{}", ran.out, ran.err);
+    let is_shut_out = || as_anna("cancel 7").err.contains("the password is wrong");
+    until(is_shut_out, || "anna is out".to_owned());
     drop(oms);
     let ran = desk.tickpath("oms reload --config @/oms.toml");
     assert!(ran.code == Some(1) && ran.err.contains("no OMS writes"), "{}{}", ran.out, ran.err);

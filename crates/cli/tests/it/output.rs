@@ -2,7 +2,7 @@
 
 use std::fs::{self, OpenOptions};
 use std::io::pipe;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use crate::desk::Desk;
 use crate::program::{Ran, tickpath, tickpath_into};
@@ -157,6 +157,23 @@ fn each_help_text_ends_quietly_or_in_a_sentence() {
         let is_told = ran.err.contains("standard output cannot be written");
         assert!(ran.code == Some(1) && is_told, "{line}: {:?} {}", ran.code, ran.err);
     }
+}
+
+/// A limit of the size of a file sends a signal that ends a process, unless that minds it.
+#[test]
+fn an_output_that_must_not_grow_ends_in_a_sentence() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = fs::File::create(folder.path().join("out")).expect("the folder is ours");
+    let binary = env!("CARGO_BIN_EXE_tickpath");
+    let mut command = Command::new("prlimit");
+    command.args(["--fsize=100", binary, "--help"]).stdout(out).stderr(Stdio::piped());
+    let ran = command.output().expect("there is prlimit; install it with: apt-get install util-linux");
+    let err = String::from_utf8_lossy(&ran.stderr);
+    assert!(
+        ran.status.code() == Some(1) && err.contains("standard output cannot be written"),
+        "{:?} {err}",
+        ran.status
+    );
 }
 
 #[test]

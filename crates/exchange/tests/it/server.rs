@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
+use rustix::process::{DumpableBehavior, dumpable_behavior};
 use tempfile::TempDir;
 use tickpath_clock::{Clock, HostClock, sleep_ns};
 use tickpath_exchange::{Orders, ServerError, Settings, run};
@@ -29,6 +30,8 @@ fn an_order_fills_against_a_quote_and_the_venue_stops_when_it_is_told_to() {
     let scene = Scene::new("[[quote]]\nsymbol = 'A'\nbid = 99.5\nask = 100.5\nquantity = 10\n");
     let venue = scene.start();
     venue.await_words("waiting for the OMS");
+    let dumps = dumpable_behavior().expect("Linux tells");
+    assert_eq!(dumps, DumpableBehavior::NotDumpable, "the password of its lines is in its memory");
     let mut oms = scene.make_oms(1);
     oms.send(1, 25);
     oms.await_filled(1, 25);
