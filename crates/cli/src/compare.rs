@@ -49,10 +49,11 @@ anything changed, if their calls took turns. That takes 6 valid pairs of calls, 
 where more than one in four was left out as not valid, every verdict is 'unknown'. Files drift apart in ways that their \
 repeats do not show, and no such share is known of them, so prefer programs in turn: A B, B A, A B, …
 
-A limit of --fail-if is exceeded if the whole interval lies beyond it, and kept if the ratio does not. What is neither, \
-or has too few valid repeats, cannot be judged. A build that loses messages which the old one kept fails, however fast.
-Exit codes: 4 a limit was exceeded; 3 a limit cannot be judged, or nothing valid was left to compare; 2 bad usage; \
-1 NEW loses messages, or a call failed.
+A limit of --fail-if is exceeded if the whole interval lies beyond it, and kept if the whole interval lies within. What is \
+neither, or has too few valid repeats, cannot be judged. A build that loses messages which the old one kept fails, however \
+fast.
+Exit codes: 4 a limit was exceeded; 3 a limit cannot be judged, NEW lacks a hop that OLD has, or nothing valid was left to \
+compare; 2 bad usage; 1 NEW loses messages, or a call failed.
 
   tickpath compare old.json new.json --fail-if 'tick_to_order.p99 > +10%'
   tickpath compare old/tickpath new/tickpath --repeat 7 -- bench path --count 20000";

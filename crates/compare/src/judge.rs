@@ -1,5 +1,7 @@
 //! The verdict of each metric.
 
+use std::collections::BTreeSet;
+
 use super::error::CompareError;
 use super::noise::{Contrast, Design, Interval, JUDGED_AT, Logs, chances};
 use super::ratio::{CONFIDENCE, Line};
@@ -36,6 +38,8 @@ pub struct Judgement {
     pub unjudged: Vec<String>,
     /// What only one side has of a setting that both ran: the metric, the setting, and the side.
     pub lone: Vec<(String, String, Side)>,
+    /// Hops of which the old side alone has any figure, in sentences: what is not measured any more has not become better.
+    pub missing: Vec<String>,
 }
 
 /// One metric of one setting on both sides.
@@ -106,7 +110,18 @@ pub fn judge(measured: &Measured) -> Result<Judgement, CompareError> {
     notes.extend(differences(measured, host));
     notes.extend(too_few(design, units, &changes));
     let workload = measured.pairs().first().map_or(String::new(), |pair| pair.new.workload.clone());
-    Ok(Judgement { workload, design, samples: units, changes, losses, notes, unjudged, lone })
+    let missing = missing(&lone, &changes);
+    Ok(Judgement { workload, design, samples: units, changes, losses, notes, unjudged, lone, missing })
+}
+
+/// The hops and other metrics that the old side has of a setting and the new one has not, with no percentile.
+fn missing(lone: &[(String, String, Side)], changes: &[Change]) -> Vec<String> {
+    let hop = |metric: &str| metric.rsplit_once('.').map_or(metric, |(hop, _)| hop).to_owned();
+    let of_old = lone.iter().filter(|(.., side)| *side == Side::Old).map(|(metric, what, _)| (what, hop(metric)));
+    let is_measured =
+        |what: &str, name: &str| changes.iter().any(|change| change.what == what && hop(&change.metric) == name);
+    let missing: BTreeSet<_> = of_old.filter(|(what, name)| !is_measured(what, name)).collect();
+    missing.into_iter().map(|(what, name)| format!("NEW does not measure {name}, {what}; OLD does")).collect()
 }
 
 impl Change {

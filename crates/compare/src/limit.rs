@@ -61,7 +61,7 @@ pub struct Ruling {
 pub enum Ruled {
     /// The whole interval lies beyond it.
     Exceeded,
-    /// The ratio does not lie beyond it, and there are enough repeats to say so.
+    /// The whole interval lies within it, and there are enough repeats to say so.
     Kept,
     /// The repeats do not tell.
     Open,
@@ -74,7 +74,7 @@ pub enum Ending {
     Lost,
     /// A limit was exceeded.
     Exceeded,
-    /// A limit cannot be judged, of one setting at least.
+    /// A limit cannot be judged, of one setting at least; or the new build does not measure a hop that the old one does.
     Open,
     /// Nothing of that.
     Good,
@@ -87,7 +87,10 @@ pub fn ending(judgement: &Judgement, rulings: &[Ruling]) -> Ending {
         Ending::Lost
     } else if is_any(Ruled::Exceeded) {
         Ending::Exceeded
-    } else if is_any(Ruled::Open) || (!rulings.is_empty() && !judgement.unjudged.is_empty()) {
+    } else if is_any(Ruled::Open)
+        || (!rulings.is_empty() && !judgement.unjudged.is_empty())
+        || !judgement.missing.is_empty()
+    {
         Ending::Open
     } else {
         Ending::Good
@@ -145,10 +148,10 @@ impl Limit {
             return if same { Ruled::Kept } else { Ruled::Open };
         };
         let is_beyond = |ratio: f64| if self.above { ratio > self.ratio } else { ratio < self.ratio };
-        match (is_beyond(ratio), is_beyond(interval.low) && is_beyond(interval.high)) {
-            (_, true) => Ruled::Exceeded,
-            (true, false) => Ruled::Open,
-            (false, false) => Ruled::Kept,
+        match (is_beyond(interval.low), is_beyond(interval.high)) {
+            (true, true) => Ruled::Exceeded,
+            (false, false) if !is_beyond(ratio) => Ruled::Kept,
+            _ => Ruled::Open,
         }
     }
 

@@ -131,7 +131,7 @@ fn sentences(judgement: &Judgement, rulings: &[Ruling]) -> Vec<String> {
         }
     };
     let mut sentences = vec![format!("{first}. {claim}")];
-    sentences.extend(judgement.losses.iter().cloned());
+    sentences.extend(judgement.losses.iter().chain(&judgement.missing).cloned());
     sentences.extend(rulings.iter().map(|ruling| ruling.sentence.clone()));
     sentences.extend(judgement.notes.iter().map(|note| format!("note: {note}")));
     sentences

@@ -1,5 +1,7 @@
 //! Lies that made-up results can plant, and what a comparison has to say to each.
 
+use tickpath_compare::Side;
+
 use super::*;
 
 type Alter = fn(&mut Run);
@@ -177,6 +179,36 @@ fn a_percentile_that_one_side_has_too_few_samples_for_keeps_no_limit() {
     let rulings = limit.judge(&judgement).expect("it was measured");
     let told: Vec<&str> = rulings.iter().map(|ruling| ruling.sentence.as_str()).collect();
     assert!(told.len() == 1 && told[0].contains("cannot be judged") && told[0].contains("only OLD has it"), "{told:?}");
+    assert_eq!(ending(&judgement, &rulings), Ending::Open);
+}
+
+/// A hop that is not measured any more is no improvement, and no silence.
+#[test]
+fn a_hop_that_the_new_build_lacks_is_a_finding() {
+    for (lacking, ends) in [(Side::Old, Ending::Good), (Side::New, Ending::Open)] {
+        let mut measured = steady(Design::InTurn, &[1.0; 8]);
+        for pair in pairs_of(&mut measured) {
+            for side in [Side::Old, Side::New].into_iter().filter(|side| *side != lacking) {
+                let file = if side == Side::Old { &mut pair.old } else { &mut pair.new };
+                let hop = file.runs[0].hops["t0_t2"].clone();
+                file.runs[0].hops.insert("t0_t1".to_owned(), hop);
+            }
+        }
+        let judgement = judge(&measured).expect("both sides measured the same");
+        assert_eq!(ending(&judgement, &[]), ends, "{lacking:?}");
+        let is_told = text(&judgement, &[]).contains("NEW does not measure t0_t1");
+        assert_eq!(is_told, ends == Ending::Open, "{lacking:?}");
+    }
+}
+
+/// A limit that the interval reaches over is not kept, however far the median is from it.
+#[test]
+fn a_limit_is_kept_by_the_whole_interval() {
+    let limit: Limit = "t0_t2.p50 > +10%".parse().expect("it is one");
+    let noisy = steady(Design::InTurn, &[0.7, 0.9, 1.0, 1.02, 1.0, 1.3, 1.6, 0.8]);
+    let judgement = judge(&noisy).expect("both sides measured the same");
+    let rulings = limit.judge(&judgement).expect("it was measured");
+    assert!(rulings[0].sentence.contains("lies on both sides of the limit"), "{rulings:?}");
     assert_eq!(ending(&judgement, &rulings), Ending::Open);
 }
 
