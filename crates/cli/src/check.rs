@@ -46,7 +46,7 @@ pub struct Check {
 pub fn run(args: &Check) -> anyhow::Result<Outcome> {
     let lies = chosen(&args.lies)?;
     let cpus = args.cpus.two()?;
-    let turn = Turn::take(args.quiet)?;
+    let turn = Turn::take()?;
     let bar = Bar::new(args.quiet);
     let lab = lab(&bar)?;
     let planted = args.repeat * lies.len() as u32;

@@ -40,7 +40,7 @@ pub fn run(args: &Demo) -> anyhow::Result<Outcome> {
     can_be_written(&page)?;
     let settings =
         Settings { file: args.ticks.clone(), seed: args.seed, cpus: args.cpus.two()?, venue: args.venue.clone() };
-    let turn = Turn::take(args.output.quiet)?;
+    let turn = Turn::take()?;
     if !args.output.quiet {
         note(&format!("about {} s; leave this machine alone meanwhile", demo::SECONDS));
     }

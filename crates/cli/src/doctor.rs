@@ -48,7 +48,7 @@ pub fn run(args: &Doctor) -> anyhow::Result<Outcome> {
     let mut found = host(&here);
     {
         // Two that measure at once would measure each other.
-        let _turn = Turn::take(false)?;
+        let _turn = Turn::take()?;
         found.push(neighbours(&HostClock::get()?));
         found.push(wake_up(&here));
     }

@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 use anyhow::Context;
 use rustix::process::geteuid;
 use signal_hook::{consts::signal::SIGINT, flag};
+use tickpath_clock::utc_ns;
 use tickpath_harness::interruption;
 use tickpath_log::own_file;
 use tickpath_result::{ResultFile, Run};
@@ -16,8 +17,9 @@ use crate::print::note;
 
 /// The right to measure on this machine; given back when it is dropped, or its process ends.
 ///
-/// The turn is the lock of a file that holds the process id of its owner. Each user has a file of its own: any user may make
-/// files in a temporary folder, and one who holds the lock of a shared file would stop the benches of all others.
+/// The turn is the lock of a file that holds the process id of its owner, when it began and its command. Each user has a file
+/// of its own: any user may make files in a temporary folder, and one who holds the lock of a shared file would stop the benches
+/// of all others.
 pub struct Turn {
     _lock: Option<File>,
 }
@@ -28,10 +30,10 @@ impl Turn {
     ///
     /// From then on the first Ctrl-C ends the processes of a run, whom the terminal tells too, and no other run begins; this
     /// one then removes what it made on servers and saves what there is. The second one ends it at once.
-    pub fn take(quiet: bool) -> anyhow::Result<Self> {
+    pub fn take() -> anyhow::Result<Self> {
         let path = std::env::temp_dir().join(format!("tickpath-bench-{}.lock", geteuid().as_raw()));
         let lock = match own_file(&path) {
-            Ok(file) => Some(wait(file, quiet)?),
+            Ok(file) => Some(wait(file)?),
             Err(reason) => {
                 note(&format!(
                     "cannot wait for other benches by {} ({reason}); two that run at once measure each other",
@@ -83,24 +85,43 @@ fn mark(result: &mut ResultFile, why: &str) {
     }
 }
 
-fn wait(mut file: File, quiet: bool) -> anyhow::Result<File> {
+/// Takes the lock. A wait for it is told in any case: nothing else shows why a command stands still.
+fn wait(mut file: File) -> anyhow::Result<File> {
     match file.try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {
-            let mut who = String::new();
+            let mut words = String::new();
             // The words are for people: without them it waits all the same.
-            let _ = file.read_to_string(&mut who);
-            if !quiet {
-                note(&format!(
-                    "process {} measures on this machine; waiting for its end, for two would measure each other",
-                    who.trim()
-                ));
-            }
+            let _ = file.read_to_string(&mut words);
+            note(&format!("{}; waiting for its end, for two would measure each other", holder(&words)));
             file.lock().context("cannot wait for another bench")?;
         }
         Err(TryLockError::Error(error)) => return Err(error).context("cannot ask whether another bench runs"),
     }
     // A file of root's cannot be written; its lock is the same.
-    let _ = file.set_len(0).and_then(|()| file.rewind()).and_then(|()| write!(file, "{}", std::process::id()));
+    let words = format!("{} {} {}", std::process::id(), utc_ns() / 1_000_000_000, command());
+    let _ = file.set_len(0).and_then(|()| file.rewind()).and_then(|()| file.write_all(words.as_bytes()));
     Ok(file)
+}
+
+/// The command of this process, without what it is to measure: `tickpath bench queue`.
+fn command() -> String {
+    let is_word = |word: &String| word.chars().all(|c| c.is_ascii_lowercase());
+    let words: Vec<String> = std::env::args().skip(1).take_while(is_word).take(2).collect();
+    format!("tickpath {}", words.join(" "))
+}
+
+/// Who holds the lock, by what that wrote: its process, when it began in UTC seconds, its command.
+fn holder(words: &str) -> String {
+    let mut words = words.splitn(3, ' ');
+    let (who, since, command) = (words.next(), words.next().and_then(|since| since.parse::<u64>().ok()), words.next());
+    let who =
+        who.filter(|who| !who.is_empty()).map_or_else(|| "another process".to_owned(), |who| format!("process {who}"));
+    match (since, command) {
+        (Some(since), Some(command)) => {
+            let seconds = (utc_ns() / 1_000_000_000).saturating_sub(since);
+            format!("{who} ({command}) has measured on this machine for {seconds} s")
+        }
+        _ => format!("{who} measures on this machine"),
+    }
 }

@@ -20,7 +20,7 @@ pub fn measure(
     bench: impl FnOnce(&mut Lab<'_>, &mut ResultFile) -> anyhow::Result<()>,
 ) -> anyhow::Result<Outcome> {
     output.check()?;
-    let turn = Turn::take(output.quiet)?;
+    let turn = Turn::take()?;
     let bar = Bar::new(output.quiet);
     let mut lab = lab(&bar)?;
     let mut result = new_result(workload);

@@ -100,11 +100,12 @@ fn ctrl_c_does_not_wait_for_a_broker_that_does_not_answer() {
 fn one_bench_at_a_time() {
     let first = start(&["bench", "pubsub", "--target", "shm://", "--rate", "1k", "--duration", "3600", "--quiet"]);
     until("it publishes", || topics_of(first.0.id()) > 0);
-    let mut second = start(&["bench", "host", "--duration", "0.1"]);
+    let mut second = start(&["bench", "host", "--duration", "0.1", "--quiet"]);
     let mut said = BufReader::new(second.0.stderr.take().unwrap());
     let mut line = String::new();
     said.read_line(&mut line).unwrap();
-    assert!(line.contains(&format!("process {} measures on this machine", first.0.id())), "{line}");
+    let who = format!("process {} (tickpath bench pubsub) has measured on this machine for ", first.0.id());
+    assert!(line.starts_with(&who), "{line}");
     drop(first);
     until("the second one ends", || second.0.try_wait().unwrap().is_some());
     assert!(matches!(second.0.wait().unwrap().code(), Some(0 | 3)));
