@@ -18,17 +18,23 @@ from maturin import (  # noqa: F401
 SCRIPTS = Path("target/wheel-data/scripts")
 """Where `pyproject.toml` has maturin look (`data`)."""
 
+# maturin wants the folder before it is asked for anything.
+SCRIPTS.mkdir(parents=True, exist_ok=True)
+
+PROFILE = "pip"
+"""How Cargo compiles: in a third of the time that the wheel for other hosts takes."""
+
 
 def build_command(*arguments: str) -> None:
     """Builds the command, and puts it where the wheel takes it from."""
-    subprocess.run(["cargo", "build", "--profile", "wheel", "-p", "tickpath-cli", *arguments], check=True)
-    SCRIPTS.mkdir(parents=True, exist_ok=True)
-    shutil.copy2(Path(os.environ.get("CARGO_TARGET_DIR", "target"), "wheel/tickpath"), SCRIPTS)
+    subprocess.run(["cargo", "build", "--profile", PROFILE, "-p", "tickpath-cli", *arguments], check=True)
+    shutil.copy2(Path(os.environ.get("CARGO_TARGET_DIR", "target"), PROFILE, "tickpath"), SCRIPTS)
 
 
 def build_wheel(directory: str, settings: dict[str, str] | None = None, metadata: str | None = None) -> str:
     """A wheel of what is here, for this host."""
     build_command()
+    os.environ.setdefault("MATURIN_PEP517_ARGS", f"--profile {PROFILE}")
     return maturin.build_wheel(directory, settings, metadata)
 
 

@@ -5,6 +5,7 @@ import pickle
 import threading
 from collections.abc import Callable
 from decimal import Decimal, localcontext
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -127,6 +128,24 @@ def test_batches_land_in_arrays(any_place: Place) -> None:
                 assert len(bids) == 200
         assert bids == list(range(300)) and between == [b"in between"]
         assert array["symbol"][0] == 5
+
+
+def test_a_poll_goes_on_behind_what_wait_has_found(log: Place, tmp_path: Path) -> None:
+    with tp.connect(f"file://{tmp_path}") as kept:
+        for bus in (log.bus, kept):
+            with bus.subscribe(log.name) as subscriber, bus.publisher(log.name) as publisher:
+                publisher.publish_batch([bytes([number]) for number in range(10)], KIND)
+                assert subscriber.wait(60)
+                assert payloads(subscriber.poll(4)) == [bytes([number]) for number in range(4)]
+                assert subscriber.wait(60)
+                assert payloads(subscriber.poll()) == [bytes([number]) for number in range(4, 10)]
+                publisher.publish_batch([tp.TopOfBook(number, 1, number, 1) for number in range(10)])
+                publisher.publish(b"behind", KIND)
+                array = np.zeros(64, tp.TOP_OF_BOOK)
+                assert subscriber.wait(60)
+                assert subscriber.poll_into(array) == 10
+                assert array["bid"][:10].tolist() == list(range(10))
+                assert payloads(subscriber.poll()) == [b"behind"]
 
 
 def test_an_array_that_cannot_be_written_is_refused(log: Place) -> None:

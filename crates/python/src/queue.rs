@@ -168,13 +168,13 @@ impl Pulling {
     }
 
     fn take(&mut self, limit: usize) -> Result<Vec<TakenPulled>, ReceiveError> {
-        if !self.waiting.is_empty() {
-            let count = limit.min(self.waiting.len());
-            return Ok(self.waiting.drain(..count).collect());
+        let waiting = limit.min(self.waiting.len());
+        let mut taken: Vec<TakenPulled> = self.waiting.drain(..waiting).collect();
+        if waiting > 0 && waiting >= limit {
+            return Ok(taken);
         }
-        let mut taken = Vec::new();
         self.fruitless += 1;
-        match self.opened.pull(limit, &mut |pulled| taken.push(TakenPulled::of(&pulled))) {
+        match self.opened.pull(limit - waiting, &mut |pulled| taken.push(TakenPulled::of(&pulled))) {
             Err(e) if taken.is_empty() => Err(e),
             _ => {
                 if !taken.is_empty() {

@@ -70,17 +70,20 @@ impl Subscription {
         Self { subscriber, waiting, before, error, records, lends: true, spins, clock }
     }
 
-    /// Takes out up to so many events, those first that wait. What went wrong behind some of them is told when it comes
-    /// again, or by the next call.
+    /// Takes out up to so many events: those that wait, then what is there behind them. What went wrong behind some of them is
+    /// told when it comes again, or by the next call.
     #[inline]
     pub fn take(&mut self, limit: usize, taken: &mut Batch) -> Result<(), ReceiveError> {
-        if !self.waiting.is_empty() {
+        if self.waiting.is_empty() {
+            self.tell_error()?;
+        } else {
             let count = limit.min(self.waiting.len());
             taken.extend(self.waiting.drain(..count));
-            return Ok(());
+            if taken.len() >= limit || self.error.is_some() {
+                return Ok(());
+            }
         }
-        self.tell_error()?;
-        match self.subscriber.poll(limit, &mut |event| taken.push(Taken::of(&event))) {
+        match self.subscriber.poll(limit - taken.len(), &mut |event| taken.push(Taken::of(&event))) {
             Err(e) if taken.is_empty() => Err(e),
             _ => Ok(()),
         }
@@ -128,12 +131,14 @@ impl Subscription {
         {
             waits.append(&mut records.bytes, &mut records.stamps);
         }
-        if !self.waiting.is_empty() || !records.stamps.is_empty() {
+        let has_some = !records.stamps.is_empty();
+        if !self.waiting.is_empty() || has_some && (records.stamps.len() >= room || self.error.is_some()) {
             return Ok(records);
         }
         self.tell_error()?;
+        let left = (room - records.stamps.len()).min(MOST);
         let Self { subscriber, waiting, before, .. } = self;
-        let polled = subscriber.poll(room.min(MOST), &mut |event| {
+        let polled = subscriber.poll(left, &mut |event| {
             if let Event::Message(m) = &event
                 && m.kind == kind
                 && let Ok(record) = <&[u8; BYTES]>::try_from(m.payload)
