@@ -78,8 +78,8 @@ mod left_out {
     fn refuse(url: &str) -> Result<Box<dyn Connection>, ConnectError> {
         let scheme = url.split("://").next().unwrap_or_default();
         Err(ConnectError::Url(format!(
-            "{scheme}:// is not in this binary, which was built for the demo; `cargo build --release` makes one that \
-             has every transport"
+            "{scheme}:// is not in this build, which has shm, file and redis alone; `cargo build --release`, or \
+             `TICKPATH_BROKERS=1 pip install .`, makes one that has every transport"
         )))
     }
 }
