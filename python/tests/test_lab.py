@@ -293,7 +293,7 @@ def test_the_real_command_compares(command: str) -> None:
     assert caught.value.code == 2
 
 
-def test_the_real_command_refuses_in_a_sentence(command: str) -> None:
+def test_the_real_command_refuses_in_a_sentence(command: str, capfd: pytest.CaptureFixture[str]) -> None:
     refused: list[tuple[str, dict[str, str], str]] = [
         ("nothing", {}, "unrecognized subcommand 'nothing'"),
         ("pubsub", {"transport": "shm"}, "unexpected argument '--transport'"),
@@ -307,6 +307,7 @@ def test_the_real_command_refuses_in_a_sentence(command: str) -> None:
         assert told in str(caught.value)
         assert caught.value.code == 2
         assert "\n" not in str(caught.value)
+        assert "Usage:" not in capfd.readouterr().err
 
 
 def test_the_real_command_measures(command: str) -> None:

@@ -37,7 +37,7 @@ def test_an_order_fills(desk: Desk, scheme: str) -> None:
         filled = report(orders, of=id, exec_type="trade")
         assert (filled.status, filled.denial, filled.live, filled.symbol) == ("filled", None, True, BTC)
         assert (filled.last_price, filled.cumulative_quantity, filled.leaves_quantity) == (ASK, tp.units("0.5"), 0)
-        assert "exec_type='trade'" in repr(filled) and "last=0.5@61800.1" in repr(filled)
+        assert f"symbol={BTC}, side=BUY, exec_type='trade'" in repr(filled) and "last=0.5@61800.1" in repr(filled)
     assert f"client_order_id={id} " in desk.journal() and "cause=77" in desk.journal()
 
 

@@ -54,7 +54,7 @@ def test_ticks_and_trades_are_objects(any_place: Place) -> None:
     assert isinstance(first, tp.TopOfBook) and isinstance(second, tp.Trade)
     assert bytes(first) == bytes(tick) and bytes(second) == bytes(trade)
     assert (first.stamp, first.bid, tp.decimal(first.ask)) == (11, 6_400_025_000_000, Decimal("64000.5"))
-    assert repr(first).startswith("TopOfBook(bid=64000.25")
+    assert str(first).startswith("TopOfBook(bid=64000.25")
 
 
 def test_iteration_waits_for_the_next_event(any_place: Place) -> None:
@@ -227,10 +227,70 @@ def test_a_token_taken_between_waiting_and_taking_loses_nothing(any_place: Place
         bus.subscribe(name, None)  # type: ignore[arg-type]
 
 
-def test_nothing_of_ours_is_pickled(log: Place) -> None:
-    for made in [tp.TopOfBook(1, 2, 3, 4), tp.Trade(1, 2), log.bus]:
+@pytest.mark.parametrize(
+    "made",
+    [
+        tp.TopOfBook(1, 2, -3, 4),
+        tp.TopOfBook(1, 2, 3, 4, event_ns=2**64 - 1, symbol=2**32 - 1, stamp=2**64 - 1, sequence=0),
+        tp.Trade(1, 2),
+        tp.Trade(1, 2, trade_id=3, event_ns=4, symbol=5, aggressor=6, stamp=7, sequence=8),
+        tp.Message(KIND, b"'\"\x00" * 100),
+        tp.Message(KIND, b"", stamp=1, sequence=2),
+        tp.Foreign(b"\xff"),
+        tp.Foreign(b"", sequence=2**64 - 1),
+        tp.Gap(7),
+        tp.Gap(None),
+    ],
+)
+def test_an_event_is_made_again_from_what_is_printed_and_from_what_is_pickled(made: tp.Event) -> None:
+    assert eval(repr(made), vars(tp)) == made
+    for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+        assert pickle.loads(pickle.dumps(made, protocol)) == made
+
+
+def test_what_came_is_printed_with_all_that_tells_it_from_others(log: Place) -> None:
+    with log.bus.subscribe(log.name) as subscriber, log.bus.publisher(log.name) as publisher:
+        publisher.publish(tp.Trade(1, 2, symbol=3), stamp=5)
+        publisher.publish(b"x", KIND, stamp=6)
+        for came in collect(subscriber, 2):
+            assert not isinstance(came, tp.Gap) and f"sequence={came.sequence}" in repr(came)
+            assert eval(repr(came), vars(tp)) == came
+
+
+def test_what_is_not_public_is_not_listed() -> None:
+    assert not [name for name in dir(tp) if name.startswith("_") and name != "__version__"]
+    # The version is that of an installed package.
+    assert all(hasattr(tp, name) for name in dir(tp) if name != "__version__")
+
+
+def test_what_is_opened_says_where_it_is_and_whether_it_is_open(log: Place) -> None:
+    bus, name = log.bus, log.name
+    with bus.subscribe(name) as subscriber, bus.publisher(name) as publisher:
+        with bus.pusher(name) as pusher, bus.puller(name) as puller:
+            for made in (subscriber, publisher, pusher, puller):
+                assert repr(made) == f"<tickpath.{type(made).__name__} '{name}' at shm://, open>"
+    assert repr(puller) == f"<tickpath.Puller '{name}' at shm://, closed>"
+    with tp.connect("shm://") as other:
+        assert repr(other) == "<tickpath.Bus shm://, open>"
         with pytest.raises(TypeError, match="pickle"):
-            pickle.dumps(made)
+            pickle.dumps(other)
+
+
+def test_a_call_that_was_meant_otherwise_says_how(log: Place) -> None:
+    wrong: list[tuple[Callable[[tp.Publisher, tp.Subscriber], object], type[Exception], str]] = [
+        (lambda p, _: p.publish("ticks", b"x"), TypeError, r"publish\(data, kind\); the topic or queue was named"),  # type: ignore[arg-type]
+        (lambda p, _: p.publish(3.5, KIND), TypeError, "a float has no bytes; give bytes with a kind"),  # type: ignore[arg-type]
+        (lambda p, _: p.publish(None, KIND), TypeError, "a NoneType has no bytes"),  # type: ignore[arg-type]
+        (lambda _, s: s.poll(-1), ValueError, "at most -1 events is no number of them"),
+        (lambda _, s: s.poll("all"), TypeError, "the most events of a call is a whole number"),  # type: ignore[arg-type]
+        (lambda *_: tp.TopOfBook(64000.25, 1, 1, 1), TypeError, r"give tickpath.units\('64000.25'\)"),  # type: ignore[arg-type]
+        (lambda *_: tp.Trade(Decimal("0.5"), 1), TypeError, r"give tickpath.units\('0.5'\)"),  # type: ignore[arg-type]
+        (lambda *_: tp.Trade(2**63, 1), OverflowError, "too large|too big"),
+    ]
+    with log.bus.subscribe(log.name) as subscriber, log.bus.publisher(log.name) as publisher:
+        for call, error, words in wrong:
+            with pytest.raises(error, match=words):
+                call(publisher, subscriber)
 
 
 def test_records_of_an_array_are_published_and_come_with_their_stamps(any_place: Place) -> None:

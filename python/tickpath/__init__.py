@@ -223,3 +223,8 @@ def __getattr__(name: str) -> Any:
     record = numpy.dtype(fields)
     globals()[name] = record
     return record
+
+
+def __dir__() -> list[str]:
+    """What is public: what a user is shown who looks for a name."""
+    return sorted({*__all__, *_RECORDS, "__version__", "aio", "errors", "lab"})

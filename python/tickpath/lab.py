@@ -267,10 +267,12 @@ def _call(words: list[str]) -> tuple[int, str]:
 
 
 def _passed_on(stderr: IO[str]) -> str:
-    said = []
+    said, is_refused = [], False
     for line in stderr:
         said.append(line)
-        if sys.stderr is not None:
+        # How its parser refuses a call: that is raised, and not printed besides.
+        is_refused = is_refused or line.startswith("error: ")
+        if sys.stderr is not None and not is_refused:
             sys.stderr.write(line)
     return "".join(said)
 

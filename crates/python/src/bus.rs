@@ -6,7 +6,7 @@ use std::sync::Arc;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
-use tickpath_bus::{Connection, Delivery, Policy, QueueConfig, Start, TopicConfig};
+use tickpath_bus::{Connection, Delivery, Policy, QueueConfig, Start, TopicConfig, without_login};
 use tickpath_clock::{HostClock, Wait};
 
 use crate::error::{Error, connect_error};
@@ -20,9 +20,10 @@ use crate::topic::{Publisher, Subscriber};
 #[pyfunction]
 pub fn connect(py: Python<'_>, url: &str) -> PyResult<Bus> {
     let clock = HostClock::get().map_err(|e| Error::Connect.raise(py, &e.to_string()))?;
-    let connecting = || Ok((tickpath_bus::connect(url)?, tickpath_bus::resolve(url)?.starts_with("shm:")));
-    let (opened, is_quick) = py.detach(connecting).map_err(|e| connect_error(py, &e))?;
-    Ok(Bus { handle: Handle::new("bus", opened), loans: Arc::default(), clock, is_quick })
+    let connecting = || Ok((tickpath_bus::connect(url)?, tickpath_bus::resolve(url)?));
+    let (opened, url) = py.detach(connecting).map_err(|e| connect_error(py, &e))?;
+    let is_quick = url.starts_with("shm:");
+    Ok(Bus { handle: Handle::new("bus", without_login(&url), opened), loans: Arc::default(), clock, is_quick })
 }
 
 /// Where topics and queues live. Threads may share it. Use it in a `with` block, or close it; what it opened stays open.
@@ -46,6 +47,11 @@ impl Bus {
         self.handle.in_turn(py, act)?.map_err(|e| connect_error(py, &e))
     }
 
+    /// Where a topic or a queue is, for people.
+    fn place_of(&self, name: &str) -> String {
+        format!("'{name}' at {}", self.handle.place())
+    }
+
     fn queue_config(
         &self,
         py: Python<'_>,
@@ -67,6 +73,10 @@ impl Bus {
 
 #[pymethods]
 impl Bus {
+    fn __repr__(&self) -> String {
+        self.handle.shown("Bus")
+    }
+
     /// Opens a topic for publishing. A full topic does as `policy` says: 'overwrite', 'fail' or 'keep'; if none is named,
     /// as the first of `capabilities()['policies']`. It holds about `capacity` bytes, a mebibyte if none are given, and with
     /// 'overwrite' nothing older than `max_age` seconds, where the transport can do that.
@@ -84,7 +94,7 @@ impl Bus {
         let config = TopicConfig { max_age_ns: max_age_ns(max_age)?, ..TopicConfig::new(policy) };
         let config = TopicConfig { capacity_bytes: capacity.unwrap_or(config.capacity_bytes), ..config };
         let opened = self.ask(py, |connection| connection.publisher(topic, &config))?;
-        Ok(Publisher::new(opened, self.clock, self.is_quick))
+        Ok(Publisher::new(opened, self.place_of(topic), self.clock, self.is_quick))
     }
 
     /// Subscribes to a topic, whether or not somebody publishes it yet. It begins with the next message ('now'), the oldest
@@ -94,7 +104,7 @@ impl Bus {
         let (start, wait) = (start.start()?, wait_of(wait)?);
         let opened = self.ask(py, |connection| connection.subscriber(topic, start, wait))?;
         let subscription = Subscription::new(opened, !wait.sleeps(), self.clock);
-        Ok(Subscriber::new(subscription, &self.loans, self.clock, self.is_quick))
+        Ok(Subscriber::new(subscription, self.place_of(topic), &self.loans, self.clock, self.is_quick))
     }
 
     /// Opens a queue for pushing, and makes it if it is not there. Pushers and pullers of one queue agree on its
@@ -111,7 +121,8 @@ impl Bus {
         most_deliveries: Option<u32>,
     ) -> PyResult<Pusher> {
         let config = self.queue_config(py, delivery, capacity, most_deliveries)?;
-        Ok(Pusher::new(self.ask(py, |connection| connection.pusher(queue, &config))?, self.clock))
+        let opened = self.ask(py, |connection| connection.pusher(queue, &config))?;
+        Ok(Pusher::new(opened, self.place_of(queue), self.clock))
     }
 
     /// Opens a queue for pulling, whether or not somebody has pushed yet. `delivery`, `capacity` and `most_deliveries` are
@@ -128,7 +139,8 @@ impl Bus {
     ) -> PyResult<Puller> {
         let config = self.queue_config(py, delivery, capacity, most_deliveries)?;
         let wait = wait_of(wait)?;
-        Ok(Puller::new(self.ask(py, |connection| connection.puller(queue, &config, wait))?, self.clock, wait))
+        let opened = self.ask(py, |connection| connection.puller(queue, &config, wait))?;
+        Ok(Puller::new(opened, self.place_of(queue), self.clock, wait))
     }
 
     /// Removes what a topic has left. A topic that does not exist is no error.

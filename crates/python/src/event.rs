@@ -5,14 +5,11 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyString, PyTuple};
+use pyo3::types::{PyBytes, PyInt, PyString, PyTuple, PyType};
 use smallvec::SmallVec;
 use tickpath_bus::{Event, Lending, Lent};
 use tickpath_market::{self as market, Kind, Price, Quantity, SymbolId};
 use zerocopy::{FromBytes, IntoBytes};
-
-/// Why an object of ours is not pickled.
-pub const NOT_PICKLED: &str = "is not pickled: publish it, or take its attributes";
 
 /// The best bid and offer.
 #[pyclass(frozen, get_all, eq, hash, module = "tickpath")]
@@ -90,19 +87,71 @@ pub struct Gap {
     missed: Option<u64>,
 }
 
+/// What makes an object again: its class, and what that is called with.
+type Made<'py, T> = (Bound<'py, PyType>, T);
+type TickParts = (i64, i64, i64, i64, u64, u32, u64, Option<u64>);
+type TradeParts = (i64, i64, u64, u64, u32, u8, u64, Option<u64>);
+
+/// A price or a quantity in units of 10⁻⁸.
+struct Whole(i64);
+
+impl<'a, 'py> FromPyObject<'a, 'py> for Whole {
+    type Error = PyErr;
+
+    fn extract(given: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        given.extract().map(Self).map_err(|e| match given.extract::<f64>() {
+            // A whole number that is too large has its own sentence.
+            Ok(_) if !given.is_instance_of::<PyInt>() => PyTypeError::new_err(format!(
+                "prices and quantities are whole numbers of 10⁻⁸; give tickpath.units('{}')",
+                &*given
+            )),
+            _ => e,
+        })
+    }
+}
+
+/// What of an event is not usual, as its arguments: those that are not 0, and its number in the topic.
+fn rest(parts: &[(&str, u64)], sequence: Option<u64>) -> String {
+    let sequence = sequence.map(|sequence| ("sequence", sequence));
+    let told = parts.iter().copied().filter(|(_, value)| *value != 0).chain(sequence);
+    told.fold(String::new(), |text, (name, value)| text + &format!(", {name}={value}"))
+}
+
 #[pymethods]
 impl TopOfBook {
     #[new]
-    #[pyo3(signature = (bid, bid_quantity, ask, ask_quantity, event_ns = 0, symbol = 0))]
-    fn new(bid: i64, bid_quantity: i64, ask: i64, ask_quantity: i64, event_ns: u64, symbol: u32) -> Self {
-        Self { bid, bid_quantity, ask, ask_quantity, event_ns, symbol, stamp: 0, sequence: None }
+    #[pyo3(signature = (bid, bid_quantity, ask, ask_quantity, event_ns = 0, symbol = 0, stamp = 0, sequence = None))]
+    #[allow(clippy::too_many_arguments, reason = "each is an argument in Python")]
+    fn new(
+        bid: Whole,
+        bid_quantity: Whole,
+        ask: Whole,
+        ask_quantity: Whole,
+        event_ns: u64,
+        symbol: u32,
+        stamp: u64,
+        sequence: Option<u64>,
+    ) -> Self {
+        let [bid, bid_quantity, ask, ask_quantity] = [bid, bid_quantity, ask, ask_quantity].map(|whole| whole.0);
+        Self { bid, bid_quantity, ask, ask_quantity, event_ns, symbol, stamp, sequence }
     }
 
     fn __bytes__<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
         PyBytes::new(py, self.message().as_bytes())
     }
 
+    /// As it is made: whole numbers, and what is not usual.
     fn __repr__(&self) -> String {
+        let Self { bid, bid_quantity, ask, ask_quantity, event_ns, symbol, stamp, sequence } = *self;
+        let more = [("event_ns", event_ns), ("symbol", symbol.into()), ("stamp", stamp)];
+        format!(
+            "TopOfBook(bid={bid}, bid_quantity={bid_quantity}, ask={ask}, ask_quantity={ask_quantity}{})",
+            rest(&more, sequence)
+        )
+    }
+
+    /// For people: prices and quantities as decimals.
+    fn __str__(&self) -> String {
         let Self { bid, bid_quantity, ask, ask_quantity, .. } = *self;
         format!(
             "TopOfBook(bid={}, bid_quantity={}, ask={}, ask_quantity={}, symbol={})",
@@ -130,8 +179,10 @@ impl TopOfBook {
         this
     }
 
-    fn __reduce__(&self) -> PyResult<()> {
-        Err(PyTypeError::new_err(format!("a TopOfBook {NOT_PICKLED}")))
+    fn __reduce__<'py>(&self, py: Python<'py>) -> Made<'py, TickParts> {
+        let Self { bid, bid_quantity, ask, ask_quantity, event_ns, symbol, stamp, sequence } = *self;
+        let parts = (bid, bid_quantity, ask, ask_quantity, event_ns, symbol, stamp, sequence);
+        (py.get_type::<Self>(), parts)
     }
 }
 
@@ -166,16 +217,40 @@ impl TopOfBook {
 #[pymethods]
 impl Trade {
     #[new]
-    #[pyo3(signature = (price, quantity, trade_id = 0, event_ns = 0, symbol = 0, aggressor = 0))]
-    fn new(price: i64, quantity: i64, trade_id: u64, event_ns: u64, symbol: u32, aggressor: u8) -> Self {
-        Self { price, quantity, trade_id, event_ns, symbol, aggressor, stamp: 0, sequence: None }
+    #[pyo3(signature = (price, quantity, trade_id = 0, event_ns = 0, symbol = 0, aggressor = 0, stamp = 0, sequence = None))]
+    #[allow(clippy::too_many_arguments, reason = "each is an argument in Python")]
+    fn new(
+        price: Whole,
+        quantity: Whole,
+        trade_id: u64,
+        event_ns: u64,
+        symbol: u32,
+        aggressor: u8,
+        stamp: u64,
+        sequence: Option<u64>,
+    ) -> Self {
+        Self { price: price.0, quantity: quantity.0, trade_id, event_ns, symbol, aggressor, stamp, sequence }
     }
 
     fn __bytes__<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
         PyBytes::new(py, self.message().as_bytes())
     }
 
+    /// As it is made: whole numbers, and what is not usual.
     fn __repr__(&self) -> String {
+        let Self { price, quantity, trade_id, event_ns, symbol, aggressor, stamp, sequence } = *self;
+        let more = [
+            ("trade_id", trade_id),
+            ("event_ns", event_ns),
+            ("symbol", symbol.into()),
+            ("aggressor", aggressor.into()),
+            ("stamp", stamp),
+        ];
+        format!("Trade(price={price}, quantity={quantity}{})", rest(&more, sequence))
+    }
+
+    /// For people: price and quantity as decimals.
+    fn __str__(&self) -> String {
         let (price, quantity) = (Price(self.price), Quantity(self.quantity));
         format!("Trade(price={price}, quantity={quantity}, trade_id={}, symbol={})", self.trade_id, self.symbol)
     }
@@ -196,8 +271,9 @@ impl Trade {
         this
     }
 
-    fn __reduce__(&self) -> PyResult<()> {
-        Err(PyTypeError::new_err(format!("a Trade {NOT_PICKLED}")))
+    fn __reduce__<'py>(&self, py: Python<'py>) -> Made<'py, TradeParts> {
+        let Self { price, quantity, trade_id, event_ns, symbol, aggressor, stamp, sequence } = *self;
+        (py.get_type::<Self>(), (price, quantity, trade_id, event_ns, symbol, aggressor, stamp, sequence))
     }
 }
 
@@ -232,8 +308,9 @@ impl Trade {
 #[pymethods]
 impl Message {
     #[new]
-    fn new(kind: u8, payload: Py<PyBytes>) -> Self {
-        Self { kind, payload, stamp: 0, sequence: None }
+    #[pyo3(signature = (kind, payload, stamp = 0, sequence = None))]
+    fn new(kind: u8, payload: Py<PyBytes>, stamp: u64, sequence: Option<u64>) -> Self {
+        Self { kind, payload, stamp, sequence }
     }
 
     fn __bytes__(&self, py: Python<'_>) -> Py<PyBytes> {
@@ -256,12 +333,19 @@ impl Message {
         this
     }
 
-    fn __repr__(&self, py: Python<'_>) -> String {
+    /// As it is made: all its bytes, and what is not usual.
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let payload = self.payload.bind(py).repr()?;
+        Ok(format!("Message(kind={}, payload={payload}{})", self.kind, rest(&[("stamp", self.stamp)], self.sequence)))
+    }
+
+    /// For people: its first bytes.
+    fn __str__(&self, py: Python<'_>) -> String {
         format!("Message(kind={}, payload={})", self.kind, shown(self.payload.as_bytes(py)))
     }
 
-    fn __reduce__(&self) -> PyResult<()> {
-        Err(PyTypeError::new_err(format!("a Message {NOT_PICKLED}")))
+    fn __reduce__<'py>(&self, py: Python<'py>) -> Made<'py, (u8, Py<PyBytes>, u64, Option<u64>)> {
+        (py.get_type::<Self>(), (self.kind, self.payload.clone_ref(py), self.stamp, self.sequence))
     }
 }
 
@@ -273,6 +357,12 @@ impl Message {
 
 #[pymethods]
 impl Foreign {
+    #[new]
+    #[pyo3(signature = (payload, sequence = None))]
+    fn new(payload: Py<PyBytes>, sequence: Option<u64>) -> Self {
+        Self { payload, sequence }
+    }
+
     fn __bytes__(&self, py: Python<'_>) -> Py<PyBytes> {
         self.payload.clone_ref(py)
     }
@@ -294,12 +384,18 @@ impl Foreign {
         this
     }
 
-    fn __repr__(&self, py: Python<'_>) -> String {
+    /// As it is made: all its bytes.
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        Ok(format!("Foreign(payload={}{})", self.payload.bind(py).repr()?, rest(&[], self.sequence)))
+    }
+
+    /// For people: its first bytes.
+    fn __str__(&self, py: Python<'_>) -> String {
         format!("Foreign(payload={})", shown(self.payload.as_bytes(py)))
     }
 
-    fn __reduce__(&self) -> PyResult<()> {
-        Err(PyTypeError::new_err(format!("a Foreign {NOT_PICKLED}")))
+    fn __reduce__<'py>(&self, py: Python<'py>) -> Made<'py, (Py<PyBytes>, Option<u64>)> {
+        (py.get_type::<Self>(), (self.payload.clone_ref(py), self.sequence))
     }
 }
 
@@ -330,8 +426,8 @@ impl Gap {
         this
     }
 
-    fn __reduce__(&self) -> PyResult<()> {
-        Err(PyTypeError::new_err(format!("a Gap {NOT_PICKLED}")))
+    fn __reduce__<'py>(&self, py: Python<'py>) -> Made<'py, (Option<u64>,)> {
+        (py.get_type::<Self>(), (self.missed,))
     }
 }
 
@@ -529,7 +625,10 @@ pub fn with_payload<R>(data: &Bound<'_, PyAny>, act: impl FnOnce(&[u8], Option<u
         return Err(PyTypeError::new_err("text is no bytes; publish text.encode()"));
     }
     // Anything else that has bytes.
-    let view = data.py().import("builtins")?.getattr("memoryview")?.call1((data,))?;
+    let view = data.py().import("builtins")?.getattr("memoryview")?.call1((data,)).map_err(|_| {
+        let found = data.get_type().name().map_or_else(|_| "that".to_owned(), |name| format!("a {name}"));
+        PyTypeError::new_err(format!("{found} has no bytes; give bytes with a kind, a TopOfBook, a Trade or a Message"))
+    })?;
     let copy = view.call_method0("tobytes")?;
     act(copy.cast::<PyBytes>()?.as_bytes(), None)
 }

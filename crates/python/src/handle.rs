@@ -24,6 +24,8 @@ pub const TURN_NS: u64 = 100_000_000;
 pub struct Handle<T: Send> {
     /// What it is, for sentences.
     what: &'static str,
+    /// Where it is, without a password: `'ticks' at shm://`.
+    place: String,
     shared: Arc<Shared<T>>,
     born: Birthplace,
 }
@@ -43,14 +45,29 @@ struct User<'a>(&'a AtomicBool);
 
 impl<T: Send> Handle<T> {
     /// Of what was opened just now.
-    pub fn new(what: &'static str, opened: T) -> Self {
+    pub fn new(what: &'static str, place: String, opened: T) -> Self {
         let shared = Arc::new(Shared {
             opened: Mutex::new(Some(opened)),
             is_in_use: AtomicBool::new(false),
             is_closing: AtomicBool::new(false),
             lookout: Lookout::default(),
         });
-        Self { what, shared, born: Birthplace::here() }
+        Self { what, place, shared, born: Birthplace::here() }
+    }
+
+    /// Where it is, for what is opened there.
+    pub fn place(&self) -> &str {
+        &self.place
+    }
+
+    /// For people: its class, where it is and its state.
+    pub fn shown(&self, class: &str) -> String {
+        let state = match () {
+            () if self.born.is_elsewhere() => "of another process",
+            () if self.is_open() => "open",
+            () => "closed",
+        };
+        format!("<tickpath.{class} {}, {state}>", self.place)
     }
 
     /// Uses it for a moment, in which no Python code runs.

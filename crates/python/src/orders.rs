@@ -18,6 +18,7 @@ use std::time::Duration;
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString};
+use tickpath_bus::without_login;
 use tickpath_client::{Client, ClientError, Config, Event, InstrumentRow, SendError, Since};
 use tickpath_clock::{HostClock, utc_ns};
 use tickpath_market::{
@@ -30,7 +31,7 @@ use crate::error::{Error, not_sent, session_ended};
 use crate::event::stamp_of;
 use crate::handle::{Handle, TURN_NS};
 use crate::report::Told;
-use crate::topic::timeout_of;
+use crate::topic::{Most, timeout_of};
 
 /// The most events of one call.
 const MOST: usize = 1 << 16;
@@ -67,6 +68,7 @@ pub fn open_orders(
     let number = |given| u16::try_from(given).ok().filter(|&number| number != u16::MAX);
     let no_session = |given| PyValueError::new_err(format!("{given} is no session; take one of the user's, or None"));
     let session = session.map(|given| number(given).ok_or_else(|| no_session(given))).transpose()?;
+    let of_user = format!("of '{user}' at {}", without_login(url));
     let config = Config {
         session,
         since: by_name("since", since, &[Since::Now, Since::Start], since_word)?,
@@ -82,8 +84,9 @@ pub fn open_orders(
     });
     let (client, rows) = connected.map_err(|e: ClientError| Error::Connect.raise(py, &e.to_string()))?;
     let symbols = symbols_of(symbols, rows)?;
+    let place = format!("session {} {of_user}", client.welcome().session);
     let session = Session { client, waiting: VecDeque::new(), live_from: 0, next_id: first_id, ended: None };
-    let (handle, is_run) = (Handle::new("session", session), AtomicBool::new(false));
+    let (handle, is_run) = (Handle::new("session", place, session), AtomicBool::new(false));
     Ok(Orders { handle, is_run, clock, account: AccountId(account), symbols })
 }
 
@@ -284,6 +287,10 @@ impl Orders {
 
 #[pymethods]
 impl Orders {
+    fn __repr__(&self) -> String {
+        self.handle.shown("Orders")
+    }
+
     /// Sends a new order, and gives the id by which `cancel` and `replace` know it. A 'limit' has a price, a 'market' order
     /// None; it works for the 'day', 'gtc', 'ioc' or 'fok'. `cause` is the event to which it is the answer. `id` is one of
     /// your own, new in this session today: known before the call, whatever interrupts it.
@@ -375,10 +382,10 @@ impl Orders {
     }
 
     /// Up to `max` events that are there; never waits.
-    #[pyo3(signature = (max = 64))]
-    fn poll<'py>(&self, py: Python<'py>, max: usize) -> PyResult<Bound<'py, PyList>> {
+    #[pyo3(signature = (max = Most(64)), text_signature = "(self, max=64)")]
+    fn poll<'py>(&self, py: Python<'py>, max: Most) -> PyResult<Bound<'py, PyList>> {
         self.check_run(py)?;
-        PyList::new(py, self.take(py, max.min(MOST))?)
+        PyList::new(py, self.take(py, max.0.min(MOST))?)
     }
 
     /// Waits until there is something, or `timeout` seconds are over; True if there is.

@@ -14,7 +14,7 @@ use crate::error::{batch_error, publish_error, receive_error};
 use crate::event::{Taken, with_payload};
 use crate::handle::{Handle, TURN_NS};
 use crate::lookout::Watched;
-use crate::topic::{GivenKind, events, kind_of, payloads};
+use crate::topic::{GivenKind, Most, events, kind_of, payloads};
 
 /// Looks of a task that find nothing, one after the other, before it pauses between them, and how long.
 const FRUITLESS: u32 = 3;
@@ -29,13 +29,17 @@ pub struct Pusher {
 
 impl Pusher {
     /// Of a queue that is opened.
-    pub fn new(opened: Box<dyn tickpath_bus::Pusher>, clock: HostClock) -> Self {
-        Self { handle: Handle::new("pusher", opened), clock }
+    pub fn new(opened: Box<dyn tickpath_bus::Pusher>, place: String, clock: HostClock) -> Self {
+        Self { handle: Handle::new("pusher", place, opened), clock }
     }
 }
 
 #[pymethods]
 impl Pusher {
+    fn __repr__(&self) -> String {
+        self.handle.shown("Pusher")
+    }
+
     /// Pushes one message; returns when the queue has it.
     #[pyo3(signature = (data, kind = None, *, stamp = None))]
     fn push(
@@ -188,9 +192,9 @@ impl Pulling {
 
 impl Puller {
     /// Of a queue that is opened.
-    pub fn new(opened: Box<dyn tickpath_bus::Puller>, clock: HostClock, wait: Wait) -> Self {
+    pub fn new(opened: Box<dyn tickpath_bus::Puller>, place: String, clock: HostClock, wait: Wait) -> Self {
         let pulling = Pulling { opened, waiting: VecDeque::new(), clock, fruitless: 0 };
-        Self { handle: Handle::new("puller", pulling), clock, spins: wait != Wait::Block }
+        Self { handle: Handle::new("puller", place, pulling), clock, spins: wait != Wait::Block }
     }
 
     /// Takes up to so many messages. Those of which no object can be made wait for the next call with all the others.
@@ -214,6 +218,10 @@ impl Puller {
 
 #[pymethods]
 impl Puller {
+    fn __repr__(&self) -> String {
+        self.handle.shown("Puller")
+    }
+
     fn __iter__(this: Py<Self>) -> Py<Self> {
         this
     }
@@ -229,9 +237,9 @@ impl Puller {
     }
 
     /// Up to `max` messages that are there; never waits for one to come.
-    #[pyo3(signature = (max = 64))]
-    fn pull<'py>(&self, py: Python<'py>, max: usize) -> PyResult<Bound<'py, PyList>> {
-        PyList::new(py, self.take(py, max)?)
+    #[pyo3(signature = (max = Most(64)), text_signature = "(self, max=64)")]
+    fn pull<'py>(&self, py: Python<'py>, max: Most) -> PyResult<Bound<'py, PyList>> {
+        PyList::new(py, self.take(py, max.0)?)
     }
 
     /// Everything that was handed over so far is done with, and never comes again.

@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use tickpath_client::Event;
 use tickpath_market::{
-    ExecType, ExecutionReport, ManualOrderIndicator, OrdStatus, OrderDenied, Price, Quantity, Request,
+    ExecType, ExecutionReport, ManualOrderIndicator, OrdStatus, OrderDenied, Price, Quantity, Request, Side,
 };
 use tickpath_risk as risk;
 
@@ -110,13 +110,18 @@ pub struct Notice {
 #[pymethods]
 impl Report {
     fn __repr__(&self) -> String {
-        let Self { number, client_order_id, exec_type, .. } = *self;
+        let Self { number, client_order_id, exec_type, symbol, .. } = *self;
         if let Some(denial) = &self.denial {
             return format!("Report(number={number}, client_order_id={client_order_id}, denial={})", denial.__repr__());
         }
         format!(
-            "Report(number={number}, client_order_id={client_order_id}, exec_type='{exec_type}', status='{}', filled={}, \
-             leaves={}, last={}@{})",
+            "Report(number={number}, client_order_id={client_order_id}, symbol={symbol}, side={}, exec_type='{exec_type}', \
+             status='{}', filled={}, leaves={}, last={}@{})",
+            match Side::from_code(self.side) {
+                Some(Side::Buy) => "BUY",
+                Some(Side::Sell) => "SELL",
+                None => "none",
+            },
             self.status.unwrap_or_default(),
             Quantity(self.cumulative_quantity),
             Quantity(self.leaves_quantity),

@@ -37,13 +37,17 @@ pub struct Publisher {
 
 impl Publisher {
     /// Of a topic that is opened.
-    pub fn new(opened: Box<dyn tickpath_bus::Publisher>, clock: HostClock, is_quick: bool) -> Self {
-        Self { handle: Handle::new("publisher", opened), clock, is_quick }
+    pub fn new(opened: Box<dyn tickpath_bus::Publisher>, place: String, clock: HostClock, is_quick: bool) -> Self {
+        Self { handle: Handle::new("publisher", place, opened), clock, is_quick }
     }
 }
 
 #[pymethods]
 impl Publisher {
+    fn __repr__(&self) -> String {
+        self.handle.shown("Publisher")
+    }
+
     /// Publishes one message: bytes of a kind of 16 to 255, or a TopOfBook or Trade. Its stamp is now, in ticks of the
     /// host's clock, unless it is given.
     #[pyo3(signature = (data, kind = None, *, stamp = None))]
@@ -125,8 +129,14 @@ type Objects = SmallVec<[Py<PyAny>; 1]>;
 
 impl Subscriber {
     /// Of a subscription that is opened, at a bus of which this is lent.
-    pub fn new(subscription: Subscription, of_bus: &Arc<Loans>, clock: HostClock, is_quick: bool) -> Self {
-        Self { handle: Handle::new("subscriber", subscription), loans: Loans::within(of_bus), clock, is_quick }
+    pub fn new(
+        subscription: Subscription,
+        place: String,
+        of_bus: &Arc<Loans>,
+        clock: HostClock,
+        is_quick: bool,
+    ) -> Self {
+        Self { handle: Handle::new("subscriber", place, subscription), loans: Loans::within(of_bus), clock, is_quick }
     }
 
     /// The next event, if it is there.
@@ -199,6 +209,10 @@ impl Subscriber {
 
 #[pymethods]
 impl Subscriber {
+    fn __repr__(&self) -> String {
+        self.handle.shown("Subscriber")
+    }
+
     fn __iter__(this: Py<Self>) -> Py<Self> {
         this
     }
@@ -225,9 +239,9 @@ impl Subscriber {
     }
 
     /// Up to `max` events that are there; never waits.
-    #[pyo3(signature = (max = 64))]
-    fn poll<'py>(&self, py: Python<'py>, max: usize) -> PyResult<Bound<'py, PyList>> {
-        PyList::new(py, self.take(py, max.min(MOST))?)
+    #[pyo3(signature = (max = Most(64)), text_signature = "(self, max=64)")]
+    fn poll<'py>(&self, py: Python<'py>, max: Most) -> PyResult<Bound<'py, PyList>> {
+        PyList::new(py, self.take(py, max.0.min(MOST))?)
     }
 
     /// Waits until there is something, or `timeout` seconds are over; True if there is.
@@ -416,6 +430,20 @@ impl<'py> Room<'py> {
     }
 }
 
+/// The most events of one call, as Python gives it.
+pub struct Most(pub usize);
+
+impl<'a, 'py> FromPyObject<'a, 'py> for Most {
+    type Error = PyErr;
+
+    fn extract(given: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        given.extract().map(Self).map_err(|e| match e.is_instance_of::<PyOverflowError>(given.py()) {
+            true => PyValueError::new_err(format!("at most {} events is no number of them; give 1 or more", &*given)),
+            false => PyTypeError::new_err("the most events of a call is a whole number; give 1 or more"),
+        })
+    }
+}
+
 /// A message's kind, as Python gives it.
 pub struct GivenKind(u8);
 
@@ -426,7 +454,10 @@ impl<'a, 'py> FromPyObject<'a, 'py> for GivenKind {
         match given.extract::<u8>() {
             Ok(kind) => Ok(Self(kind)),
             Err(e) if e.is_instance_of::<PyOverflowError>(given.py()) => Err(not_ours(&*given)),
-            Err(e) => Err(e),
+            Err(_) => Err(PyTypeError::new_err(
+                "a kind is a number of 16 to 255, behind the data: publish(data, kind); the topic or queue was named when it \
+                 was opened",
+            )),
         }
     }
 }

@@ -9,7 +9,7 @@ use serde_json::Value;
 use tempfile::tempdir;
 use tickpath_clock::sleep_ns;
 
-use crate::program::{PAUSE_NS, tickpath};
+use crate::program::{PAUSE_NS, tickpath, without_waits};
 use crate::reports::{load, text};
 use crate::server::RedisServer;
 
@@ -194,14 +194,6 @@ fn a_python_that_is_not_there_or_lacks_the_package_is_named_with_the_remedy() {
         assert!(ran.status.code() == Some(1) && said.contains(python) && said.contains(told), "{call}: {said}");
         assert_eq!(said.lines().count(), 1, "{said}");
     }
-}
-
-/// What a bench says, but for its wait until another test's bench has ended.
-fn without_waits(err: &[u8]) -> String {
-    let said = String::from_utf8_lossy(err);
-    said.lines()
-        .filter(|line| !line.contains(" has measured on this machine for "))
-        .fold(String::new(), |text, line| text + line + "\n")
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use serde_json::Value;
 use tempfile::tempdir;
 
-use crate::program::tickpath;
+use crate::program::{tickpath, without_waits};
 use crate::reports::{bench, load, number, text};
 
 /// Every way to carry a message.
@@ -186,7 +186,7 @@ fn scripts_of_the_user_are_explained_unchanged() {
     command.args(["explain", &redis, "--repeat", "3", "--gains", "none", "--quiet", "--json", text(&file), "--with"]);
     command.args([&format!("{python} {}", text(&subscriber)), "--", &python, text(&publisher)]);
     let ran = command.output().unwrap();
-    let (out, err) = (String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
+    let (out, err) = (String::from_utf8_lossy(&ran.stdout), without_waits(&ran.stderr));
     assert!(matches!(ran.status.code(), Some(0 | 3)), "{:?} {err}", ran.status);
     assert!(out.contains("connect"), "{out}");
     assert_eq!(fs::read_to_string(&publisher).unwrap(), publish);
@@ -218,7 +218,7 @@ fn a_subscriber_that_sleeps_is_told_so_and_given_the_ratio_of_its_kind() {
     command.args(["explain", &redis, "--repeat", "5", "--gains", "no-sleep", "--quiet", "--json", text(&file)]);
     command.args(["--with", &format!("{python} {subscriber}"), "--", &python, &publisher]);
     let ran = command.output().unwrap();
-    let (out, err) = (String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
+    let (out, err) = (String::from_utf8_lossy(&ran.stdout), without_waits(&ran.stderr));
     assert!(matches!(ran.status.code(), Some(0 | 3)), "{:?} {err}", ran.status);
     let said = out.split_whitespace().collect::<Vec<_>>().join(" ");
     let result = load(&file);
@@ -247,7 +247,7 @@ fn a_command_that_shows_nothing_runs_once() {
     fs::write(&script, format!("open({:?}, 'a').write('once\\n')\n", text(&runs))).unwrap();
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_tickpath"));
     let ran = command.args(["explain", "--gains", "none", "--quiet", "--", "python3", text(&script)]).output().unwrap();
-    let err = String::from_utf8_lossy(&ran.stderr);
+    let err = without_waits(&ran.stderr);
     let said = err.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(ran.status.code() == Some(1) && said.contains("imports redis"), "{:?} {err}", ran.status);
     assert_eq!(fs::read_to_string(&runs).unwrap(), "once\n");

@@ -13,6 +13,7 @@ use serde_json::Value;
 use tempfile::tempdir;
 
 use crate::brokers::python;
+use crate::program::without_waits;
 use crate::reports::{load, number, text};
 
 /// The change, in the file and on the command line.
@@ -119,7 +120,7 @@ fn explain<const N: usize>(folder: &Path, environment: [(&str, &str); N], words:
     // What the user has set would be found otherwise.
     command.env_remove("PYTHONPATH").env_remove("TICKPATH_PYTHON").envs(environment);
     let ran = command.output().unwrap();
-    let (out, err) = (String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
+    let (out, err) = (String::from_utf8_lossy(&ran.stdout), without_waits(&ran.stderr));
     assert!(matches!(ran.status.code(), Some(0 | 3)), "{:?} {out} {err}", ran.status);
     (out.split_whitespace().collect::<Vec<_>>().join(" "), load(&file))
 }

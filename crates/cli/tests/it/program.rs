@@ -17,7 +17,7 @@ pub struct Ran {
     pub code: Option<i32>,
     /// What it said on standard output.
     pub out: String,
-    /// What it said on standard error.
+    /// What it said on standard error, but for a wait for another test's bench.
     pub err: String,
 }
 
@@ -42,7 +42,7 @@ pub fn tickpath_into(words: &[&str], out: Stdio, err: Stdio) -> Ran {
     let text = |said: Option<JoinHandle<String>>| {
         said.map(|said| said.join().expect("a listener does not panic")).unwrap_or_default()
     };
-    Ran { code, out: text(out), err: text(err) }
+    Ran { code, out: text(out), err: without_waits(text(err).as_bytes()) }
 }
 
 /// Waits for the end, and kills what does not come to one.
@@ -63,4 +63,12 @@ fn listen(mut pipe: impl Read + Send + 'static) -> JoinHandle<String> {
         pipe.read_to_end(&mut said).expect("the pipe can be read");
         String::from_utf8_lossy(&said).into_owned()
     })
+}
+
+/// What a command says, but for its wait until another test's bench has ended.
+pub fn without_waits(err: &[u8]) -> String {
+    let said = String::from_utf8_lossy(err);
+    said.lines()
+        .filter(|line| !line.contains(" has measured on this machine for "))
+        .fold(String::new(), |text, line| text + line + "\n")
 }
