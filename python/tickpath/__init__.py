@@ -227,4 +227,4 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     """What is public: what a user is shown who looks for a name."""
-    return sorted({*__all__, *_RECORDS, "__version__", "aio", "errors", "lab"})
+    return sorted({*__all__, *_RECORDS, "__version__", "errors", "lab"})

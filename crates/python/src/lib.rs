@@ -40,6 +40,7 @@ mod report;
 mod strategy;
 mod subscription;
 mod table;
+mod taken;
 mod topic;
 
 use pyo3::prelude::*;

@@ -11,9 +11,10 @@ use tickpath_bus::ReceiveError;
 use tickpath_clock::{Clock, HostClock, Wait, sleep_ns};
 
 use crate::error::{batch_error, publish_error, receive_error};
-use crate::event::{Taken, with_payload};
+use crate::event::with_payload;
 use crate::handle::{Handle, TURN_NS};
 use crate::lookout::Watched;
+use crate::taken::Taken;
 use crate::topic::{GivenKind, Most, events, kind_of, payloads};
 
 /// Looks of a task that find nothing, one after the other, before it pauses between them, and how long.

@@ -7,9 +7,9 @@ use tickpath_bus::{Event, LendError, ReceiveError, ResumeToken};
 use tickpath_clock::{Clock, HostClock};
 use tickpath_market::{Kind, TopOfBook, Trade};
 
-use crate::event::Taken;
 use crate::handle::TURN_NS;
 use crate::lookout::Watched;
+use crate::taken::Taken;
 
 /// How long one turn may take where it spins.
 const SPIN_NS: i64 = 1_000_000;

@@ -15,10 +15,11 @@ use tickpath_clock::{Clock, HostClock};
 use zerocopy::IntoBytes;
 
 use crate::error::{Error, batch_error, lend_error, publish_error, receive_error};
-use crate::event::{Taken, kind_of_records, with_payload};
+use crate::event::{kind_of_records, with_payload};
 use crate::frame::{Frame, Loans, is_raised};
 use crate::handle::Handle;
 use crate::subscription::{Batch, MOST, Subscription};
+use crate::taken::Taken;
 
 /// The lowest kind of a message.
 const FIRST_KIND: u8 = 16;

@@ -1,0 +1,140 @@
+//! Events that were taken out of a subscription, and are no objects yet.
+
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use smallvec::SmallVec;
+use tickpath_bus::{Event, Lending, Lent};
+use tickpath_market::{self as market, Kind};
+use zerocopy::{FromBytes, IntoBytes};
+
+use crate::event::{Foreign, Gap, Message, TopOfBook, Trade, kind_of_records};
+
+/// An event that is taken out, and is no object yet: a copy, or a message of any kind where it lies.
+#[derive(Debug)]
+pub enum Taken {
+    TopOfBook(TopOfBook),
+    Trade(Trade),
+    Message { kind: u8, payload: Payload, stamp: u64, sequence: Option<u64> },
+    Foreign { payload: Payload, sequence: Option<u64> },
+    Lent(Lent),
+    Gap(Gap),
+}
+
+/// What most messages have is not worth an allocation.
+type Payload = SmallVec<[u8; 64]>;
+
+impl Taken {
+    /// Copies an event.
+    #[inline]
+    pub fn of(event: &Event<'_>) -> Self {
+        match event {
+            Event::Message(message) => Self::of_message(message),
+            Event::Foreign(foreign) => {
+                Self::Foreign { payload: Payload::from_slice(foreign.bytes), sequence: foreign.sequence }
+            }
+            Event::Gap(gap) => Self::Gap(Gap::from(*gap)),
+        }
+    }
+
+    /// What was lent, if something was there.
+    pub fn of_lending(found: Lending) -> Option<Self> {
+        match found {
+            Lending::Message(lent) => Some(Self::Lent(lent)),
+            Lending::Gap(gap) => Some(Self::Gap(Gap::from(gap))),
+            Lending::Nothing => None,
+        }
+    }
+
+    /// Copies a message: a tick or a trade where it is one.
+    #[inline]
+    pub fn of_message(message: &tickpath_bus::Message<'_>) -> Self {
+        const TOP_OF_BOOK: u8 = Kind::TopOfBook.code();
+        const TRADE: u8 = Kind::Trade.code();
+        let tickpath_bus::Message { sequence, stamp, kind, payload, .. } = *message;
+        if kind == TOP_OF_BOOK
+            && let Ok(m) = market::TopOfBook::read_from_bytes(payload)
+        {
+            return Self::TopOfBook(TopOfBook::of(&m, stamp, sequence));
+        }
+        if kind == TRADE
+            && let Ok(m) = market::Trade::read_from_bytes(payload)
+        {
+            return Self::Trade(Trade::of(&m, stamp, sequence));
+        }
+        Self::Message { kind, payload: Payload::from_slice(payload), stamp, sequence }
+    }
+
+    /// Whether it is a copy of a message.
+    pub fn is_copy(&self) -> bool {
+        !matches!(self, Self::Lent(_) | Self::Gap(_))
+    }
+
+    /// The same as a message that is lent, if it is one; of a copy, that is lent.
+    pub fn lent(self) -> Self {
+        let (kind, payload, stamp, sequence) = match self {
+            Self::TopOfBook(tick) => {
+                (Kind::TopOfBook.code(), tick.message().as_bytes().to_vec(), tick.stamp, tick.sequence)
+            }
+            Self::Trade(trade) => {
+                (Kind::Trade.code(), trade.message().as_bytes().to_vec(), trade.stamp, trade.sequence)
+            }
+            Self::Message { kind, payload, stamp, sequence } => (kind, payload.into_vec(), stamp, sequence),
+            other => return other,
+        };
+        Self::Lent(Lent::new(sequence, stamp, kind, payload))
+    }
+
+    /// The kind of a tick or a trade.
+    pub fn kind(&self) -> Option<u8> {
+        match self {
+            Self::TopOfBook(_) => Some(Kind::TopOfBook.code()),
+            Self::Trade(_) => Some(Kind::Trade.code()),
+            Self::Lent(lent) => kind_of_records(lent.payload().len()).filter(|&kind| kind == lent.kind),
+            _ => None,
+        }
+    }
+
+    /// Appends the bytes of a tick or a trade, and its stamp.
+    pub fn append(&self, records: &mut Vec<u8>, stamps: &mut Vec<u64>) {
+        match self {
+            Self::TopOfBook(tick) => {
+                records.extend_from_slice(tick.message().as_bytes());
+                stamps.push(tick.stamp);
+            }
+            Self::Trade(trade) => {
+                records.extend_from_slice(trade.message().as_bytes());
+                stamps.push(trade.stamp);
+            }
+            Self::Lent(lent) => {
+                records.extend_from_slice(lent.payload());
+                stamps.push(lent.stamp);
+            }
+            _ => {}
+        }
+    }
+
+    /// The event as Python sees it.
+    pub fn object(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let bytes = |payload: &[u8]| {
+            let filled = PyBytes::new_with(py, payload.len(), |room| {
+                room.copy_from_slice(payload);
+                Ok(())
+            });
+            filled.map(Bound::unbind)
+        };
+        Ok(match self {
+            Self::TopOfBook(tick) => Py::new(py, *tick)?.into_any(),
+            Self::Trade(trade) => Py::new(py, *trade)?.into_any(),
+            Self::Message { kind, payload, stamp, sequence } => {
+                let (kind, stamp, sequence) = (*kind, *stamp, *sequence);
+                Py::new(py, Message { kind, payload: bytes(payload)?, stamp, sequence })?.into_any()
+            }
+            Self::Foreign { payload, sequence } => {
+                Py::new(py, Foreign { payload: bytes(payload)?, sequence: *sequence })?.into_any()
+            }
+            // A copy of it.
+            Self::Lent(lent) => Self::of_message(&lent.into()).object(py)?,
+            Self::Gap(gap) => Py::new(py, *gap)?.into_any(),
+        })
+    }
+}
