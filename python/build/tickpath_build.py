@@ -28,10 +28,10 @@ from maturin import (  # noqa: E402, F401
 )
 
 PROFILE = "pip"
-"""How Cargo compiles: quicker than `wheel`, and what a tick passes is as fast."""
+"""How Cargo compiles: quicker than `wheel`, which optimises across crates, too."""
 
 BROKERS = "TICKPATH_BROKERS"
-"""With this in the environment NATS, RabbitMQ and Kafka are built in, which takes as long again."""
+"""With this in the environment NATS, RabbitMQ and Kafka are built in, which takes longer."""
 
 
 def build(*packages: str) -> Path:

@@ -111,7 +111,7 @@ fn command() -> String {
     format!("tickpath {}", words.join(" "))
 }
 
-/// Who holds the lock, by what that wrote: its process, when it began in UTC seconds, its command.
+/// The holder of the lock, by its own words: its process, when it began in UTC seconds, its command.
 fn holder(words: &str) -> String {
     let mut words = words.splitn(3, ' ');
     let (who, since, command) = (words.next(), words.next().and_then(|since| since.parse::<u64>().ok()), words.next());

@@ -6,7 +6,7 @@
 use tickpath_market::Request;
 use tickpath_slots::Queued;
 
-/// What waits for a venue.
+/// The requests that wait for a venue.
 pub(crate) type Queue = tickpath_slots::Queue<Waiting>;
 
 /// A request that waits here for its venue.

@@ -85,7 +85,7 @@ pub struct Gap {
     missed: Option<u64>,
 }
 
-/// What makes an object again: its class, and what that is called with.
+/// The call that makes an object again: its class and its arguments.
 type Made<'py, T> = (Bound<'py, PyType>, T);
 type TickParts = (i64, i64, i64, i64, u64, u32, u64, Option<u64>);
 type TradeParts = (i64, i64, u64, u64, u32, u8, u64, Option<u64>);
@@ -108,7 +108,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Whole {
     }
 }
 
-/// What of an event is not usual, as its arguments: those that are not 0, and its number in the topic.
+/// The arguments of an event that are not usual: those that are not 0, and its number in the topic.
 fn rest(parts: &[(&str, u64)], sequence: Option<u64>) -> String {
     let sequence = sequence.map(|sequence| ("sequence", sequence));
     let told = parts.iter().copied().filter(|(_, value)| *value != 0).chain(sequence);

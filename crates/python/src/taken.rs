@@ -20,7 +20,7 @@ pub enum Taken {
     Gap(Gap),
 }
 
-/// What most messages have is not worth an allocation.
+/// The bytes of a message: as many as most have are not worth an allocation.
 type Payload = SmallVec<[u8; 64]>;
 
 impl Taken {
@@ -36,7 +36,7 @@ impl Taken {
         }
     }
 
-    /// What was lent, if something was there.
+    /// Takes a message that was lent, or the loss before it, if something was there.
     pub fn of_lending(found: Lending) -> Option<Self> {
         match found {
             Lending::Message(lent) => Some(Self::Lent(lent)),

@@ -46,7 +46,7 @@ impl<T: Queued> Queue<T> {
         self.list.is_empty()
     }
 
-    /// What has waited longest.
+    /// The item that has waited longest.
     pub fn front(&self) -> Option<&T> {
         self.list.front()?.as_ref()
     }
@@ -56,7 +56,7 @@ impl<T: Queued> Queue<T> {
         self.list.iter().flatten()
     }
 
-    /// What waits of one slot.
+    /// The items of one slot, in their order.
     pub fn of(&self, slot: u32) -> impl Iterator<Item = &T> {
         self.numbers(slot).filter_map(|number| self.list.get((number - self.first) as usize)?.as_ref())
     }

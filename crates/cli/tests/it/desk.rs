@@ -447,7 +447,7 @@ fn rights_and_tables_change_while_the_oms_runs() {
     assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""), "{}", ran.out);
     let denied = || desk.order("new BTCUSDT buy 9 60000").out.contains("limit 5, value 9");
     until(denied, || "the new limit".to_owned());
-    // Who is shut out is so at once, though another line of the file is refused.
+    // A user who is shut out is so at once, though another line of the file is refused.
     desk.change("users.toml", "sessions = [0, 1, 2, 3]", "sessions = [1, 2, 3]");
     desk.change("users.toml", "sessions = [8, 9]", "sessions = [0, 8, 9]");
     oms.await_words("session 0");

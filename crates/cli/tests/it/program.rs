@@ -17,7 +17,7 @@ pub struct Ran {
     pub code: Option<i32>,
     /// What it said on standard output.
     pub out: String,
-    /// What it said on standard error, but for a wait for another test's bench.
+    /// Its standard error, but for a wait for another test's bench.
     pub err: String,
 }
 
@@ -65,7 +65,7 @@ fn listen(mut pipe: impl Read + Send + 'static) -> JoinHandle<String> {
     })
 }
 
-/// What a command says, but for its wait until another test's bench has ended.
+/// The words of a command, but for its wait until another test's bench has ended.
 pub fn without_waits(err: &[u8]) -> String {
     let said = String::from_utf8_lossy(err);
     said.lines()
