@@ -26,24 +26,20 @@ pub use tickpath_bus_api::*;
 pub use tickpath_bus_log::{absent, log_of, within};
 pub use transports::{TRANSPORTS, add, address, servers, transport};
 
-/// A URL as it may be shown: what stands before the host may be a password.
-pub fn without_login(url: &str) -> String {
-    match url.rsplit_once('@') {
-        Some((login, place)) => match login.split_once("://") {
-            Some((scheme, _)) => format!("{scheme}://{place}"),
-            None => place.to_owned(),
-        },
-        None => url.to_owned(),
-    }
-}
-
 /// Connects to where topics and queues live. The URL may stand elsewhere, and so may its password: see [`resolve`].
 pub fn connect(url: &str) -> Result<Box<dyn Connection>, ConnectError> {
     let url = &*resolve(url)?;
     if let Some(transport) = transport(url) {
         return (transport.connect)(url);
     }
-    let shown = without_login(url);
+    // What stands before the host may be a password.
+    let shown = match url.rsplit_once('@') {
+        Some((login, place)) => match login.split_once("://") {
+            Some((scheme, _)) => format!("{scheme}://{place}"),
+            None => place.to_owned(),
+        },
+        None => url.to_owned(),
+    };
     let remedy = match meant(url) {
         Some(meant) => format!("did you mean {meant}?"),
         None => format!("use {}", transports::forms()),

@@ -18,13 +18,13 @@ use std::time::Duration;
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString};
-use tickpath_bus::without_login;
 use tickpath_client::{Client, ClientError, Config, Event, InstrumentRow, SendError, Since};
 use tickpath_clock::{HostClock, utc_ns};
 use tickpath_market::{
     AccountId, CancelOrder, ClientOrderId, NewOrder, OrderType, Price, Quantity, ReplaceOrder, Request, Side, Symbol,
     SymbolId, TimeInForce,
 };
+use tickpath_result::without_login;
 
 use crate::bus::by_name;
 use crate::error::{Error, not_sent, session_ended};
