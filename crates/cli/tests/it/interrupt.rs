@@ -11,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 use rustix::process::{Pid, Signal, kill_process_group};
 use tempfile::tempdir;
 
-use crate::program::{LOOKS, PAUSE_NS, tickpath};
+use crate::program::{LOOKS, PAUSE_NS, tickpath, without_waits};
 use crate::reports::load;
 
 /// Looks until something is so.
@@ -60,8 +60,9 @@ fn ctrl_c_ends_a_bench_saves_what_there_is_and_leaves_nothing() {
     until("it publishes", || topics_of(pid) > 0);
     let group = Pid::from_raw(pid as i32).unwrap();
     kill_process_group(group, Signal::INT).unwrap();
-    let mut said = String::new();
-    bench.0.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    let mut said = Vec::new();
+    bench.0.stderr.take().unwrap().read_to_end(&mut said).unwrap();
+    let said = without_waits(&said);
     assert_eq!((bench.0.wait().unwrap().code(), said.as_str()), (Some(130), "tickpath: interrupted\n"));
     assert_eq!(topics_of(pid), 0);
     if file.exists() {
