@@ -9,6 +9,7 @@ use tickpath_lab_bus::pubsub::{Settings, run, run_with};
 use tickpath_result::Run;
 
 use crate::hog::HogRole;
+use crate::limit::Limit;
 use crate::messages::said;
 use crate::stage::{Finding, Stage, judgeable, ms};
 
@@ -31,6 +32,23 @@ pub(crate) fn starved_publisher(stage: &Stage<'_>) -> Result<Finding, LabError> 
     let run = run(stage.lab, &busy(stage, "shm://"))?;
     drop(hogs);
     Ok(refused(&run, format!("{HOGS} hogs on the publisher's CPU"), &WORDS))
+}
+
+/// A container's CPU quota stops the run, and no other process does. Who may not make a control group plants nothing.
+pub(crate) fn quota(stage: &Stage<'_>) -> Result<Finding, LabError> {
+    let limit = match Limit::half_a_cpu() {
+        Ok(limit) => limit,
+        Err(e) => {
+            let planted = format!("left out: no control group can be made here ({e}); run as root");
+            return Ok(Finding { planted, reported: "-".to_owned(), is_told: true });
+        }
+    };
+    let run = run(stage.lab, &busy(stage, "shm://"))?;
+    drop(limit);
+    let is_blamed = run.notes.iter().any(|note| note.contains("took") && note.contains("% of a CPU"));
+    let mut finding = refused(&run, "half a CPU by a quota".to_owned(), &["a CPU quota of 0.5 CPUs"]);
+    finding.is_told &= !is_blamed && run.figures.get("throttled_ns").is_some_and(|ns| *ns > 0.0);
+    Ok(finding)
 }
 
 /// A run with such a lie is not valid, and says why in one of these words.

@@ -24,6 +24,7 @@ mod kernel;
 mod offset;
 mod once;
 mod pace;
+mod quota;
 mod schedule;
 mod wait;
 mod wake_up;
@@ -39,6 +40,7 @@ pub use kernel::{Account, cpu_ns, notice_stops};
 pub use offset::Offset;
 pub use once::SetOnce;
 pub use pace::{Lateness, Pacer, Rest};
+pub use quota::{CpuQuota, ReadFile};
 pub use schedule::{
     ParsePriorityError, Priority, ScheduleError, cpus, end_with_parent, pin_to_cpu, set_priority, set_timer_slack,
     settle,

@@ -8,7 +8,7 @@
 //! | `neighbours.rs` | what the processors are to each other, measured                     |
 //! | `wake_up.rs` | what it takes to wake a thread that sleeps, measured                   |
 //! | `memory.rs` | huge pages, swap, locked memory, `/dev/shm`                             |
-//! | `system.rs` | what the host gives to others: steal, interrupts, priorities, limits    |
+//! | `system.rs` | what the host gives to others: steal, quotas, interrupts, limits        |
 //! | `finding.rs`| what is looked at, and what is found                                    |
 //! | `broker.rs` | what each transport knows of its server                                  |
 //! | `script.rs` | the remedies as a script, a GRUB line and a systemd unit                |
@@ -46,6 +46,8 @@ const CHECKS: &[Check] = &[
     memory::locked_memory,
     memory::shared_memory,
     system::steal,
+    system::quota,
+    system::allowed_cpus,
     system::hypervisor,
     system::real_time,
     system::real_time_share,

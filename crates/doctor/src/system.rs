@@ -1,6 +1,6 @@
 //! What the host takes away from a busy thread, and what a process may ask for.
 
-use tickpath_clock::sleep_ns;
+use tickpath_clock::{CpuQuota, sleep_ns};
 
 use crate::finding::{Finding, Host};
 
@@ -31,6 +31,37 @@ fn stolen(host: &Host) -> Option<(u64, u64)> {
     let line = text.lines().find(|line| line.starts_with("cpu "))?;
     let ticks: Vec<u64> = line.split_whitespace().skip(1).filter_map(|ticks| ticks.parse().ok()).collect();
     Some((*ticks.get(7)?, ticks.iter().take(8).sum()))
+}
+
+pub(super) fn quota(host: &Host) -> Finding {
+    const NAME: &str = "CPU quota";
+    let Some(quota) = CpuQuota::read(&|path| host.read(path)) else { return Finding::good(NAME, "none") };
+    let CpuQuota { cpus, group, periods, throttled, throttled_ns } = quota;
+    Finding::latency(
+        NAME,
+        format!(
+            "{cpus} CPUs by the cgroup {group}; it was stopped in {throttled} of {periods} periods so far, for {:.1} s",
+            throttled_ns as f64 / 1e9
+        ),
+        "whoever has used it up stands still for tens of milliseconds, spinning threads first of all",
+        "no CPU limit for the trading path (Kubernetes: requests alone, and the static CPU manager), or a larger quota",
+    )
+}
+
+pub(super) fn allowed_cpus(host: &Host) -> Finding {
+    const NAME: &str = "CPUs of this process";
+    let status = host.read("/proc/self/status").unwrap_or_default();
+    let allowed = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).map(str::trim);
+    let Some(allowed) = allowed else { return Finding::unknown(NAME, "the kernel does not tell") };
+    match host.read("/sys/devices/system/cpu/online") {
+        Some(online) if online != allowed => Finding::latency(
+            NAME,
+            format!("{allowed} of {online}, by its cpuset or taskset"),
+            "more busy threads than that share one, and each waits for the others",
+            "as many CPUs as there are threads that spin: --cpus names which ones a bench takes",
+        ),
+        _ => Finding::good(NAME, format!("all ({allowed})")),
+    }
 }
 
 pub(super) fn hypervisor(host: &Host) -> Finding {

@@ -5,6 +5,7 @@
 //!   processes ──────── processes       who else was busy on the two
 //! ```
 
+use tickpath_clock::CpuQuota;
 use tickpath_result::{Floor, Run};
 
 use crate::host::{self, Crossing};
@@ -25,13 +26,15 @@ pub struct Around {
     crossing: Option<Crossing>,
     times: Option<(u64, u64)>,
     processes: Processes,
+    quota: Option<CpuQuota>,
 }
 
 impl Around {
     /// Measures before a run, on two CPUs of it; they must be idle.
     pub fn begin(lab: &Lab<'_>, cpus: [usize; 2]) -> Result<Self, LabError> {
         let crossing = host::crossing(lab, cpus, TIMINGS)?;
-        Ok(Self { cpus, crossing, times: host::cpu_times(), processes: Processes::now(&lab.clock) })
+        let (times, processes) = (host::cpu_times(), Processes::now(&lab.clock));
+        Ok(Self { cpus, crossing, times, processes, quota: CpuQuota::here() })
     }
 
     /// One cache line from the one to the other; none on one CPU.
@@ -42,9 +45,13 @@ impl Around {
     /// Measures again, and judges what ran meanwhile by both: one run, or several, one after the other.
     pub fn end(self, lab: &Lab<'_>, runs: &mut [Run]) -> Result<(), LabError> {
         let steal_percent = host::steal_percent(self.times, host::cpu_times());
+        let quota = CpuQuota::here().map(|quota| quota.since(self.quota.as_ref()));
         let others = Processes::now(&lab.clock).busy_since(&self.processes, std::process::id(), &self.cpus);
         let after = host::crossing(lab, self.cpus, TIMINGS)?;
         for run in runs {
+            if let Some(quota) = &quota {
+                tell_quota(run, quota);
+            }
             tell_others(run, &others);
             if let (Some(before), Some(after)) = (self.crossing, after) {
                 judge(run, [before, after], steal_percent);
@@ -58,6 +65,21 @@ impl Around {
 /// Says who else was busy: what such a process took is in the figures.
 pub fn tell_others(run: &mut Run, others: &[Busy]) {
     run.notes.extend(in_words(others).map(|others| format!("{others} meanwhile")));
+}
+
+/// Says which CPU quota the run had, and for how long it was stopped by it. Such a run measures its quota, and is not valid.
+pub fn tell_quota(run: &mut Run, quota: &CpuQuota) {
+    let CpuQuota { cpus, group, periods, throttled, throttled_ns } = quota;
+    run.figures.insert("cpu_quota".to_owned(), *cpus);
+    run.figures.insert("throttled_ns".to_owned(), *throttled_ns as f64);
+    if *throttled > 0 {
+        run.valid = false;
+        run.notes.push(format!(
+            "a CPU quota of {cpus} CPUs (cgroup {group}) stopped this run in {throttled} of {periods} periods, for {:.1} ms \
+             summed over its CPUs: that is in all figures; measure without a CPU limit, or with a larger one",
+            *throttled_ns as f64 / 1e6
+        ));
+    }
 }
 
 /// Writes down what was measured before and after a run. Counters that show two times make it invalid; a floor that moved

@@ -1,6 +1,6 @@
 //! What of a run's tail was the host's, as far as the kernel's account of a watched thread tells.
 
-use tickpath_clock::{Calibration, Cause, Gap};
+use tickpath_clock::{Calibration, Cause, CpuQuota, Gap};
 use tickpath_result::Run;
 
 use crate::host::IDLE_NS;
@@ -50,8 +50,12 @@ pub fn stood_still_ns(gaps: &[Gap], cause: Cause, calibration: &Calibration) -> 
 pub fn tell_standstills(run: &mut Run, who: &str, gaps: &[Gap], took_ns: u64, calibration: &Calibration) {
     /// Below this share of a run it moves no percentile up to the 99.9th.
     const LEAST: f64 = 0.001;
+    let others = match CpuQuota::here() {
+        Some(_) => "its CPU quota was used up, or other processes of this machine had its CPU",
+        None => "other processes of this machine, a server of the run among them perhaps, had its CPU",
+    };
     let told = [
-        (Cause::Preempted, "other processes of this machine, a server of the run among them perhaps, had its CPU"),
+        (Cause::Preempted, others),
         (Cause::Stopped, "its process was stopped, and the whole run is not known to have been"),
         (Cause::Own, "it slept where it was to spin"),
         (Cause::Untold, "why, the kernel did not tell"),

@@ -1,5 +1,6 @@
 //! Rules of honest measuring that bind every workload.
 
+use tickpath_clock::CpuQuota;
 use tickpath_result::{Hop, Run};
 
 /// What is lost is in no latency: a run that lost messages says so by number, and is not valid.
@@ -76,8 +77,12 @@ pub fn refuse_negative(run: &mut Run) {
 pub fn refuse_starved(run: &mut Run, who: &str, preempted_ns: u64, took_ns: u64) {
     if preempted_ns as f64 > 0.01 * took_ns as f64 {
         run.valid = false;
+        let remedy = match CpuQuota::here() {
+            Some(_) => "its CPU quota stopped it, or what else runs there did",
+            None => "end what else runs there, or name other CPUs",
+        };
         run.notes.push(format!(
-            "the {who} did not have its CPU to itself and waited {:.1} ms for it; end what else runs there, or name other CPUs",
+            "the {who} did not have its CPU to itself and waited {:.1} ms for it; {remedy}",
             preempted_ns as f64 / 1e6
         ));
     }

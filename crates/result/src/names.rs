@@ -99,6 +99,8 @@ pub const FIGURES: &[(&str, &str)] = &[
     ("replay_inputs_per_s", "Journal inputs that a restart replays a second."),
     ("writer_cost_ns", "What one publish costs the writer: the mean of the faster nine tenths of the calls."),
     ("reconnects", "How often connections were lost and made again, of either end: the notes say of which."),
+    ("cpu_quota", "Processors' worth of time that the run's cgroup may use, where it has a quota."),
+    ("throttled_ns", "For how long that quota stopped the group during the run, summed over its processors."),
     ("record_cost_ns", "What recording one sample costs the generator."),
     ("syscalls_per_command", "Reads and writes of the server, divided by the commands; its waits are not counted."),
     ("context_switches_per_command", "Context switches of the server, divided by the commands."),
