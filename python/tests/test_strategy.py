@@ -95,6 +95,31 @@ def test_a_recording_is_traded_to_its_end(desk: Desk, tmp_path: Path) -> None:
     assert [isinstance(event, tp.Message) for event in taker.others] == [True]
 
 
+def test_a_run_whose_orders_are_denied_says_so(
+    desk: Desk, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Greedy(Taker):
+        def on_tick(self, tick: tp.TopOfBook | tp.Trade, orders: tp.Orders) -> None:
+            # Far from the reference price that the OMS has, and then more than it lets through.
+            orders.submit(BTC, tp.BUY, tp.units(1), tp.units("0.001"), cause=tick)
+            orders.submit(BTC, tp.BUY, ASK, tp.units(1_000_000), cause=tick)
+
+        def on_report(self, report: tp.Report, orders: tp.Orders) -> None:
+            assert report.denial is not None, report
+
+    with desk.open() as orders:
+        tp.run(Greedy(1, stops=False), ticks=record(tmp_path, ticks=3), orders=orders)
+        assert orders.requests == 6
+    replay, denied = (record.message for record in caplog.records)
+    assert "a recording goes to an OMS that runs now" in replay
+    assert denied.startswith("the OMS denied 6 of 6 requests: 3 by "), denied
+    assert "3 by PriceCollar" in denied and "3 by MaximumQuantity" in denied, denied
+    caplog.clear()
+    with desk.open() as orders:
+        tp.run(Taker(2, stops=False), ticks=record(tmp_path / "good", ticks=2), orders=orders)
+    assert [record.message for record in caplog.records] == [replay]
+
+
 def test_a_recording_that_is_not_there_is_told(desk: Desk, tmp_path: Path) -> None:
     with desk.open() as orders, pytest.raises(tp.ReceiveError, match="nothing is recorded there"):
         tp.run(Taker(1, stops=True), ticks=f"file://{tmp_path}", orders=orders)

@@ -106,10 +106,30 @@ def run(
             raise TypeError("user, password, account, session and symbols go with the URL of orders; these are opened already")
         bus = opened.enter_context(_native.connect(ticks))
         subscriber = opened.enter_context(bus.subscribe(topic, start, wait=wait))
+        if is_recording:
+            _warn(_REPLAY)
+        denied, before = dict[str, int](), orders.requests
         try:
-            _native.trade(strategy, Stop.STOP, subscriber, orders, wait != "busy", is_recording, linger)
+            _native.trade(strategy, Stop.STOP, subscriber, orders, wait != "busy", is_recording, linger, denied)
         except KeyboardInterrupt:
             return
+        finally:
+            if denied:
+                _warn(_denied(denied, orders.requests - before, is_recording))
+
+
+_REPLAY = (
+    "a recording goes to an OMS that runs now: it holds orders against the reference prices and the clock of now, so that "
+    "prices of another day and a faster pace are denied (docs/risk-checks.md)"
+)
+
+
+def _denied(denied: dict[str, int], requests: int, is_recording: bool) -> str:
+    by_check = ", ".join(f"{count} by {name}" for name, count in sorted(denied.items(), key=lambda item: -item[1]))
+    remedy = "report.denial has limit and value of each, docs/risk-checks.md what to do"
+    if is_recording:
+        remedy += "; in a replay, reference prices and rates are those of now"
+    return f"the OMS denied {sum(denied.values())} of {requests} requests: {by_check}; {remedy}"
 
 
 def instruments(file: str | PathLike[str]) -> dict[str, int]:

@@ -12,7 +12,7 @@
 //! Not here: orders with triggers, mass cancels, questions and an admin's words, drop copies, and waiting on an event loop.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
@@ -87,7 +87,8 @@ pub fn open_orders(
     let place = format!("session {} {of_user}", client.welcome().session);
     let session = Session { client, waiting: VecDeque::new(), live_from: 0, next_id: first_id, ended: None };
     let (handle, is_run) = (Handle::new("session", place, session), AtomicBool::new(false));
-    Ok(Orders { handle, is_run, clock, account: AccountId(account), symbols })
+    let requests = AtomicU64::new(0);
+    Ok(Orders { handle, is_run, requests, clock, account: AccountId(account), symbols })
 }
 
 /// The names that orders may use: those of the OMS, and the caller's own.
@@ -115,6 +116,8 @@ pub struct Orders {
     handle: Handle<Session>,
     /// A run hears what is said, and nobody else.
     is_run: AtomicBool,
+    /// Requests that were handed over to be sent.
+    requests: AtomicU64,
     clock: HostClock,
     account: AccountId,
     symbols: HashMap<String, SymbolId>,
@@ -217,10 +220,12 @@ impl Orders {
         if own == Some(0) {
             return Err(PyValueError::new_err("0 is no id of a request; give 1 or more, or leave it out"));
         }
-        self.handle.with(py, |session| session.send(own, request))?.map_err(|unsent| match unsent {
+        let sent = self.handle.with(py, |session| session.send(own, request))?.map_err(|unsent| match unsent {
             Unsent::Ended(why) => session_ended(py, &why),
             Unsent::Refused(why) => not_sent(py, &why),
-        })
+        });
+        self.requests.fetch_add(u64::from(sent.is_ok()), Ordering::Relaxed);
+        sent
     }
 
     fn symbol(&self, given: GivenSymbol<'_>) -> PyResult<SymbolId> {
@@ -399,6 +404,12 @@ impl Orders {
     #[getter]
     fn session(&self, py: Python<'_>) -> PyResult<u16> {
         self.handle.with(py, |session| session.client.welcome().session)
+    }
+
+    /// How many requests were sent through this object.
+    #[getter]
+    fn requests(&self) -> u64 {
+        self.requests.load(Ordering::Relaxed)
     }
 
     /// True while requests can be sent.

@@ -160,6 +160,14 @@ impl Report {
         }
     }
 
+    /// The name of the check by which the OMS has denied the request just now; none of all else.
+    pub fn denied_by(&self) -> Option<String> {
+        self.denial.as_ref().filter(|_| self.live).map(|denial| match denial.name() {
+            name if name.is_empty() => format!("code {}", denial.code),
+            name => name,
+        })
+    }
+
     fn of_denial(number: u64, stamp: u64, live: bool, denied: &OrderDenied) -> Self {
         let OrderDenied { order_id, client_order_id, account, .. } = *denied;
         let nothing = ExecutionReport { order_id, client_order_id, account, ..ExecutionReport::default() };

@@ -14,7 +14,7 @@ use std::time::Duration;
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::PyString;
+use pyo3::types::{PyDict, PyString};
 
 use crate::error::Error;
 use crate::event::{TopOfBook, Trade};
@@ -29,8 +29,9 @@ const LOOK: Duration = Duration::from_millis(1);
 const MOST_HEARD: usize = 64;
 
 /// Trades until the strategy gives `stop`, or to the end of a recording, and until no report has come for `linger` seconds
-/// then.
+/// then. However that ends, `denied` holds then how many requests the OMS has denied, by the check's name.
 #[pyfunction]
+#[allow(clippy::too_many_arguments, reason = "tickpath.run is its only caller")]
 pub fn trade(
     strategy: &Bound<'_, PyAny>,
     stop: &Bound<'_, PyAny>,
@@ -39,9 +40,10 @@ pub fn trade(
     sleeps: bool,
     is_recording: bool,
     linger: f64,
+    denied: &Bound<'_, PyDict>,
 ) -> PyResult<()> {
     let (py, linger) = (strategy.py(), timeout_of(Some(linger))?);
-    let (told, ticks, session) = (Told { strategy, stop, orders }, ticks.get(), orders.get());
+    let (told, ticks, session) = (Told { strategy, stop, orders, denied }, ticks.get(), orders.get());
     let _run = session.begin_run(py)?;
     if told.trades(py, ticks, sleeps, is_recording)? {
         return Ok(());
@@ -61,6 +63,8 @@ struct Told<'a, 'py> {
     /// What it gives to end the run.
     stop: &'a Bound<'py, PyAny>,
     orders: &'a Bound<'py, Orders>,
+    /// Denied requests by the check's name.
+    denied: &'a Bound<'py, PyDict>,
 }
 
 impl<'py> Told<'_, 'py> {
@@ -114,11 +118,20 @@ impl<'py> Told<'_, 'py> {
             let Some(said) = self.orders.get().next_event(py)? else { break };
             let said = said.into_bound(py);
             let is_report = said.is_instance_of::<Report>();
+            self.count(&said)?;
             if self.tell(if is_report { intern!(py, "on_report") } else { intern!(py, "on_notice") }, said)? {
                 return Ok(true);
             }
         }
         Ok(false)
+    }
+
+    /// Counts a denial of a request that this program sent.
+    fn count(&self, said: &Bound<'py, PyAny>) -> PyResult<()> {
+        let Ok(report) = said.cast::<Report>() else { return Ok(()) };
+        let Some(name) = report.get().denied_by() else { return Ok(()) };
+        let before = self.denied.get_item(&name)?.map_or(Ok(0), |count| count.extract::<u64>())?;
+        self.denied.set_item(name, before + 1)
     }
 
     fn tell(&self, method: &Bound<'py, PyString>, event: Bound<'py, PyAny>) -> PyResult<bool> {
