@@ -325,6 +325,19 @@ class Subscriber:
     @property
     def reconnects(self) -> int | None:
         """How often its connection was lost and made again; None where nobody knows."""
+    @property
+    def duplicates(self) -> int | None:
+        """How many messages came again, by the numbers of their publishers, and were not handed over; None where nobody
+        counts.
+        """
+    @property
+    def late(self) -> int | None:
+        """How many messages came behind a later one of their publisher, and were not handed over, for they had been told
+        as missed; None where nobody counts.
+        """
+    @property
+    def outage(self) -> str | None:
+        """Why nothing comes now, in a sentence: its connection is lost, and is being made again. None while it stands."""
     def close(self) -> None:
         """Closes it; a second time does nothing. While a message is lent it raises BufferError instead: close the
         frames first.
@@ -342,6 +355,9 @@ class Pusher:
         """Pushes messages of one kind and one stamp, in one pipeline, confirmed together."""
     def resend(self) -> None:
         """Finds out what has become of what the last call left unknown, and sends it again if need be."""
+    @property
+    def reconnects(self) -> int | None:
+        """How often its connection was lost and made again; None where nobody knows."""
     def close(self) -> None:
         """Closes it; a second time does nothing."""
     def __enter__(self) -> Self: ...
@@ -367,6 +383,12 @@ class Puller:
     def _attempt(self) -> Pulled | None: ...
     def _watch(self) -> int: ...
     def _unwatch(self) -> None: ...
+    @property
+    def reconnects(self) -> int | None:
+        """How often its connection was lost and made again; None where nobody knows."""
+    @property
+    def outage(self) -> str | None:
+        """Why nothing comes now, in a sentence: its connection is lost, and is being made again. None while it stands."""
     def close(self) -> None:
         """Closes it; what is not acknowledged comes again. A second time does nothing."""
     def __enter__(self) -> Self: ...
@@ -614,6 +636,9 @@ class Orders:
     @property
     def session(self) -> int:
         """Which of the user's sessions it is."""
+    @property
+    def requests(self) -> int:
+        """How many requests were sent through this object."""
     @property
     def connected(self) -> bool:
         """True while requests can be sent."""
@@ -864,9 +889,10 @@ def trade(
     sleeps: bool,
     is_recording: bool,
     linger: float,
+    denied: dict[str, int],
 ) -> None:
     """Trades until the strategy gives `stop`, or to the end of a recording, and until no report has come for `linger`
-    seconds then.
+    seconds then. However that ends, `denied` holds then how many requests the OMS has denied, by the check's name.
     """
 
 _Event: TypeAlias = TopOfBook | Trade | Message | Foreign | Gap

@@ -40,6 +40,12 @@ pub(crate) enum ServerError {
     /// Nobody answers.
     #[error("did not answer within 5 s; check host, port and firewall, or whether the server hangs")]
     Timeout,
+    /// Nothing comes from it, not even its signs of life.
+    #[error(
+        "has said nothing for as long as it may (silence=SECONDS in the URL, or 10); a firewall may have forgotten the \
+         connection, or the server hangs: it is connected to again"
+    )]
+    Silent,
     /// It protects itself.
     #[error("takes no messages now, because it runs out of memory or disk; free some, or raise its limits")]
     Blocked,
@@ -152,7 +158,7 @@ impl ServerError {
 
     /// True if a new connection may help at once.
     pub fn is_loss(&self) -> bool {
-        matches!(self, Self::Closed | Self::Lost(_) | Self::Missing(_))
+        matches!(self, Self::Silent | Self::Closed | Self::Lost(_) | Self::Missing(_))
     }
 
     /// True if it can pass by itself, or by calling again.
@@ -161,6 +167,7 @@ impl ServerError {
             Self::Unresolved(_)
             | Self::NobodyListens
             | Self::Timeout
+            | Self::Silent
             | Self::Blocked
             | Self::HungUp
             | Self::Missing(_)
@@ -205,8 +212,8 @@ impl From<lapin::Error> for ServerError {
             ErrorKind::InvalidChannel(_)
             | ErrorKind::InvalidChannelState(..)
             | ErrorKind::InvalidConnectionState(_)
-            | ErrorKind::RuntimeShutdownError(_)
-            | ErrorKind::MissingHeartbeatError => Self::Closed,
+            | ErrorKind::RuntimeShutdownError(_) => Self::Closed,
+            ErrorKind::MissingHeartbeatError => Self::Silent,
             _ => Self::Refused(error.to_string()),
         }
     }

@@ -82,13 +82,18 @@ impl Inlet {
         self.reconnects
     }
 
+    /// Why there is no connection now, in a sentence.
+    pub fn outage(&self) -> Option<String> {
+        self.reconnect.as_ref().map(Reconnect::why)
+    }
+
     /// The next message that is here.
     #[inline]
     pub fn take(&mut self) -> Option<Delivery> {
         match self.intake.as_mut()?.take() {
             Ok(delivery) => delivery,
-            Err(_lost) => {
-                self.lose();
+            Err(why) => {
+                self.lose(&why);
                 None
             }
         }
@@ -101,7 +106,7 @@ impl Inlet {
         if self.intake.as_ref().is_some_and(Intake::is_up) {
             return Some(delivery);
         }
-        self.lose();
+        self.lose(&ServerError::Closed);
         None
     }
 
@@ -111,8 +116,8 @@ impl Inlet {
     pub fn take_notice(&mut self) -> Option<Delivery> {
         match self.intake.as_mut()?.take_notice() {
             Ok(notice) => notice,
-            Err(_lost) => {
-                self.lose();
+            Err(why) => {
+                self.lose(&why);
                 None
             }
         }
@@ -184,19 +189,20 @@ impl Inlet {
 
     fn settle(&mut self, how: impl FnOnce(&mut Intake) -> Result<(), ServerError>) {
         if let Some(intake) = &mut self.intake
-            && how(intake).is_err()
+            && let Err(why) = how(intake)
         {
-            self.lose();
+            self.lose(&why);
         }
     }
 
     #[cold]
-    fn lose(&mut self) {
+    fn lose(&mut self, why: &ServerError) {
         let lost = self.intake.take();
         self.tags_before = self.last_tag;
         self.comes_again += lost.as_ref().map_or(0, Intake::held);
         let (server, place, memory) = (self.server.clone(), self.place.clone(), self.memory.clone());
-        self.reconnect = Some(Reconnect::start(Wanted { server, place, memory }, lost, self.pauses.next_pause().now()));
+        let pause = self.pauses.next_pause().now();
+        self.reconnect = Some(Reconnect::start(Wanted { server, place, memory }, why, lost, pause));
     }
 
     #[cold]
@@ -214,8 +220,8 @@ impl Inlet {
                 Ok(true)
             }
             Err(e) => {
-                self.lose();
-                Err(ReceiveError::Other(format!("{} {e}", self.server.name()).into()))
+                self.lose(&e);
+                Err(ReceiveError::Other(self.server.sentence(&e).into()))
             }
         }
     }

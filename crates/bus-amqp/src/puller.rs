@@ -164,6 +164,10 @@ impl Puller for AmqpPuller {
     fn reconnects(&self) -> Option<u64> {
         Some(self.inlet.reconnects())
     }
+
+    fn outage(&self) -> Option<String> {
+        self.inlet.outage()
+    }
 }
 
 /// How often a quorum queue has delivered a message, this time included: from the second time on it says how often

@@ -1,7 +1,7 @@
 //! Making a lost connection again, beside the thread that polls: connecting can take seconds, polling must not wait.
 
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, TryRecvError, channel, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tickpath_bus_api::Pause;
@@ -21,6 +21,8 @@ pub(crate) struct Reconnect {
     ready: Option<Outcome>,
     /// What was known before.
     memory: Memory,
+    /// What ended the last connection, then why the last attempt failed: a sentence.
+    why: Arc<Mutex<String>>,
     /// The thread ends when this is gone.
     _wanted: Sender<()>,
 }
@@ -46,20 +48,27 @@ pub(crate) struct Wanted {
 impl Reconnect {
     /// Starts trying, after a pause. Closing what is left of the lost connection can take its time, too, and comes
     /// first.
-    pub fn start(what: Wanted, lost: Option<Intake>, pause: Duration) -> Self {
+    pub fn start(what: Wanted, why: &ServerError, lost: Option<Intake>, pause: Duration) -> Self {
         let memory = what.memory.clone();
+        let why = Arc::new(Mutex::new(what.server.sentence(why)));
+        let known = why.clone();
         let (sender, outcome) = sync_channel(1);
         let (wanted, still_wanted) = channel();
         let thread = std::thread::Builder::new().name("amqp-reconnect".to_owned());
         let started = thread.spawn(move || {
             drop(lost);
             if is_still(&still_wanted, pause) {
-                try_until_done(what, &still_wanted, &sender);
+                try_until_done(what, &known, &still_wanted, &sender);
             }
         });
         let failed = |e| Outcome { made: Err(ServerError::Here(e)), memory: memory.clone() };
         let ready = started.err().map(failed);
-        Self { outcome, ready, memory, _wanted: wanted }
+        Self { outcome, ready, memory, why, _wanted: wanted }
+    }
+
+    /// Why there is no connection now, in a sentence.
+    pub fn why(&self) -> String {
+        self.why.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// What came of it, if it is over.
@@ -88,12 +97,12 @@ impl Reconnect {
     }
 }
 
-fn try_until_done(what: Wanted, still_wanted: &Receiver<()>, outcome: &SyncSender<Outcome>) {
+fn try_until_done(what: Wanted, why: &Mutex<String>, still_wanted: &Receiver<()>, outcome: &SyncSender<Outcome>) {
     let Wanted { server, place, mut memory } = what;
     let mut pause = PAUSE;
     loop {
         match Intake::reopen(&server, &place, &mut memory) {
-            Err(e) if e.may_pass() => {}
+            Err(e) if e.may_pass() => *why.lock().unwrap_or_else(PoisonError::into_inner) = server.sentence(&e),
             made => {
                 // Who wanted it may have gone meanwhile.
                 let _ = outcome.send(Outcome { made, memory });

@@ -3,10 +3,11 @@
 use std::fmt;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
+use std::time::Duration;
 
 use lapin::uri::{AMQPAuthority, AMQPQueryString, AMQPScheme, AMQPUri, AMQPUserInfo, SASLMechanism};
 use tickpath_bus_api::ConnectError;
-use tickpath_bus_api::url::{Address, TLS_OPTIONS, TlsFiles, Url};
+use tickpath_bus_api::url::{Address, SILENCE_OPTION, TLS_OPTIONS, TlsFiles, Url};
 use tickpath_tls::{ALL_VERSIONS, ClientConfig, client_config};
 
 use crate::error::{Login, ServerError};
@@ -26,8 +27,9 @@ const VIRTUAL_HOST: &str = "/";
 /// The longest name of a virtual host that AMQP can carry, in bytes.
 const MAX_VIRTUAL_HOST_BYTES: usize = 255;
 
-/// Seconds between signs of life on an idle connection; a server that is silent for twice as long is lost.
-const HEARTBEAT_S: u16 = 10;
+/// Signs of life on an idle connection within the time that a server may say nothing. The client library gives it up after
+/// two that did not come, and looks for that twice in the time of one.
+const HEARTBEATS: f64 = 2.5;
 
 /// The longest frame that either side sends, in bytes: the least that every RabbitMQ takes. The client library takes memory
 /// for 64 of them as soon as it is logged in, and reads tables within tables by recursion, seven bytes a level: a publisher's
@@ -35,8 +37,8 @@ const HEARTBEAT_S: u16 = 10;
 const MAX_FRAME_BYTES: u32 = 8 << 10;
 
 /// How such a URL is written.
-const FORM: &str = "use amqp://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]…][/VHOST][?durable[&replicas=N]], or amqps:// \
-                    for TLS, with ?ca=FILE[&cert=FILE&key=FILE]";
+const FORM: &str = "use amqp://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]…][/VHOST][?durable[&replicas=N]][&silence=SECONDS], or \
+                    amqps:// for TLS, with ?ca=FILE[&cert=FILE&key=FILE]";
 
 /// Servers that are one broker, and how to log in to them.
 pub(crate) struct Server {
@@ -50,6 +52,8 @@ pub(crate) struct Server {
     /// Whether we have a certificate of our own.
     is_certified: bool,
     durability: Durability,
+    /// How long one may say nothing.
+    silence: Duration,
 }
 
 /// One of the servers.
@@ -75,7 +79,7 @@ pub(crate) enum Durability {
 impl Server {
     /// Reads a URL, and the files that it names. The URL itself is not in errors, because it may hold a password.
     pub fn parse(url: &str) -> Result<Self, ConnectError> {
-        let options = [&TLS_OPTIONS[..], &["durable", "replicas"]].concat();
+        let options = [&TLS_OPTIONS[..], &["durable", "replicas", SILENCE_OPTION]].concat();
         let url = Url::parse(url, &options, FORM)?;
         read(url).map_err(|what| ConnectError::Url(format!("no RabbitMQ URL: {what}; {FORM}")))
     }
@@ -125,11 +129,17 @@ impl Server {
             vhost: self.virtual_host.clone(),
             query: AMQPQueryString {
                 frame_max: Some(MAX_FRAME_BYTES),
-                heartbeat: Some(HEARTBEAT_S),
+                // Whole seconds, at least one.
+                heartbeat: Some((self.silence.as_secs_f64() / HEARTBEATS) as u16),
                 auth_mechanism,
                 ..AMQPQueryString::default()
             },
         }
+    }
+
+    /// An error with the servers' name before it.
+    pub fn sentence(&self, error: &ServerError) -> String {
+        format!("{} {error}", self.name())
     }
 
     /// An error for who wanted to connect.
@@ -183,8 +193,10 @@ fn read(url: Url) -> Result<Server, String> {
     let is_certified = files.as_ref().is_some_and(|files| files.identity.is_some());
     let tls = files.map(|files| read_files(&files)).transpose()?.map(Arc::new);
     let hosts = url.servers.iter().map(|address| Host::new(address, port)).collect();
+    let silence = url.silence()?;
     let login = read_login(url.user, url.password)?;
-    Ok(Server { scheme, hosts, login, virtual_host: read_virtual_host(url.path)?, tls, is_certified, durability })
+    let virtual_host = read_virtual_host(url.path)?;
+    Ok(Server { scheme, hosts, login, virtual_host, tls, is_certified, durability, silence })
 }
 
 fn read_files(files: &TlsFiles) -> Result<ClientConfig, String> {

@@ -116,6 +116,18 @@ impl Subscriber for AmqpSubscriber {
     fn reconnects(&self) -> Option<u64> {
         Some(self.inlet.reconnects())
     }
+
+    fn duplicates(&self) -> Option<u64> {
+        Some(self.tracker.again())
+    }
+
+    fn late(&self) -> Option<u64> {
+        Some(self.tracker.late())
+    }
+
+    fn outage(&self) -> Option<String> {
+        self.inlet.outage()
+    }
 }
 
 /// Whether it may be that nothing follows what was dropped: its time was over, or it was more than the broker keeps.

@@ -83,6 +83,18 @@ impl<T: Subscriber> Subscriber for Adaptive<T> {
     fn reconnects(&self) -> Option<u64> {
         self.inner.reconnects()
     }
+
+    fn duplicates(&self) -> Option<u64> {
+        self.inner.duplicates()
+    }
+
+    fn late(&self) -> Option<u64> {
+        self.inner.late()
+    }
+
+    fn outage(&self) -> Option<String> {
+        self.inner.outage()
+    }
 }
 
 impl<T: Puller> Puller for Adaptive<T> {
@@ -114,5 +126,9 @@ impl<T: Puller> Puller for Adaptive<T> {
 
     fn reconnects(&self) -> Option<u64> {
         self.inner.reconnects()
+    }
+
+    fn outage(&self) -> Option<String> {
+        self.inner.outage()
     }
 }

@@ -16,10 +16,12 @@ mod process;
 mod pull;
 mod queue;
 mod queue_process;
+mod relay;
 mod resume;
 mod returned;
 mod role;
 mod scratch;
+mod silence;
 mod topic;
 
 pub use behind::stays_bounded;
@@ -30,7 +32,9 @@ pub use kills::{Counts, Kills};
 pub use message::{stays_quiet, until};
 pub use owned_event::{OwnedEvent, next_event, pull_stamps};
 pub use queue::QUEUE_CASES;
+pub use relay::Relay;
 pub use role::Role;
+pub use silence::silence_is_told;
 pub use topic::CASES;
 
 use std::net::TcpListener;

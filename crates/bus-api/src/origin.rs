@@ -6,13 +6,17 @@
 //! ```
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tickpath_clock::{Calibration, Clock, HostClock};
 
 /// The most publishers of one topic that are kept apart; of one that was silent for longest its numbers are forgotten.
 const MOST_PUBLISHERS: usize = 1024;
+
+/// The most runs of missing numbers that are kept, for all publishers of a topic; the oldest one is forgotten.
+const MOST_HOLES: usize = 1024;
 
 /// Where a message on a broker comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,8 +74,10 @@ pub enum Sighting {
     First,
     /// So many of its publisher have not come, and never will. It is the next one then, when it is seen once more.
     After(u64),
-    /// It has come before, or was told as missed.
+    /// It has come before.
     Again,
+    /// A later one of its publisher came before it: it was told as missed, or as part of a loss, or nobody looked yet.
+    Late,
 }
 
 /// Keeps the last number of each publisher of a topic.
@@ -86,6 +92,9 @@ pub struct OriginTracker {
     /// Messages seen.
     seen: u64,
     again: u64,
+    late: u64,
+    /// Numbers that were missing when a later one of their publisher came, the oldest run first.
+    holes: VecDeque<(u64, Range<u64>)>,
     /// Whether the news of a loss is handed over as a message.
     is_carrier: bool,
 }
@@ -103,6 +112,8 @@ pub struct LastSeen {
 
 #[derive(Debug, Clone, Copy)]
 struct Place {
+    /// The number that was seen first.
+    first: u64,
     /// The number that comes next.
     next: u64,
     /// The gaps that had been told when this was seen.
@@ -120,7 +131,7 @@ impl OriginTracker {
             && *publisher == origin.publisher
             && place.next == origin.number
         {
-            *place = Place { next: origin.number.saturating_add(1), told: self.told, seen: self.seen };
+            *place = Place { next: origin.number.saturating_add(1), told: self.told, seen: self.seen, ..*place };
             return Sighting::Next;
         }
         self.see_other(origin)
@@ -133,7 +144,7 @@ impl OriginTracker {
 
     /// One that has seen these, the last one of each of some publishers, and nothing else. The last one of all is first.
     pub fn behind(seen: impl IntoIterator<Item = LastSeen>) -> Self {
-        let place = |last: &LastSeen| Place { next: last.next, told: u64::from(!last.is_told), seen: 0 };
+        let place = |last: &LastSeen| Place { first: 0, next: last.next, told: u64::from(!last.is_told), seen: 0 };
         let mut seen = seen.into_iter().map(|last| (last.publisher, place(&last)));
         Self { last: seen.next(), others: seen.collect(), told: 1, ..Self::default() }
     }
@@ -177,29 +188,65 @@ impl OriginTracker {
         self.again
     }
 
+    /// How many messages came behind a later one of their publisher, and were not handed over.
+    pub fn late(&self) -> u64 {
+        self.late
+    }
+
     fn see_other(&mut self, origin: Origin) -> Sighting {
         if let Some((publisher, place)) = self.last.take() {
             self.others.insert(publisher, place);
         }
         let known = self.others.remove(&origin.publisher);
-        let next = known.map_or(0, |place| place.next);
+        let (first, next) = known.map_or((origin.number, 0), |place| (place.first, place.next));
         let sighting = match known {
+            Some(_) if origin.number < first || self.fill_hole(origin) => Sighting::Late,
             Some(_) if origin.number < next => Sighting::Again,
             Some(place) if origin.number > next && place.told == self.told => Sighting::After(origin.number - next),
             None if origin.number > 0 => Sighting::First,
             _ => Sighting::Next,
         };
+        if known.is_some() && origin.number > next {
+            self.open_hole(origin.publisher, next..origin.number);
+        }
         let next = match sighting {
-            Sighting::Again => next,
+            Sighting::Again | Sighting::Late => next,
             Sighting::After(_) => origin.number,
             Sighting::Next | Sighting::First => origin.number.saturating_add(1),
         };
         self.again += u64::from(sighting == Sighting::Again);
+        self.late += u64::from(sighting == Sighting::Late);
         if self.others.len() >= MOST_PUBLISHERS {
             self.forget_one();
         }
-        self.last = Some((origin.publisher, Place { next, told: self.told, seen: self.seen }));
+        self.last = Some((origin.publisher, Place { first, next, told: self.told, seen: self.seen }));
         sighting
+    }
+
+    /// Remembers that these numbers did not come when they were due.
+    fn open_hole(&mut self, publisher: u64, numbers: Range<u64>) {
+        if self.holes.len() >= MOST_HOLES {
+            self.holes.pop_front();
+        }
+        self.holes.push_back((publisher, numbers));
+    }
+
+    /// Whether this number was missing; it is not any more.
+    fn fill_hole(&mut self, origin: Origin) -> bool {
+        let is_there = |(publisher, numbers): &(u64, Range<u64>)| {
+            *publisher == origin.publisher && numbers.contains(&origin.number)
+        };
+        let Some(at) = self.holes.iter().rposition(is_there) else { return false };
+        let (_, numbers) = &mut self.holes[at];
+        let behind = origin.number + 1..numbers.end;
+        numbers.end = origin.number;
+        if numbers.is_empty() {
+            self.holes.remove(at);
+        }
+        if !behind.is_empty() {
+            self.open_hole(origin.publisher, behind);
+        }
+        true
     }
 
     fn forget_one(&mut self) {
@@ -219,6 +266,8 @@ pub(crate) const fn mix(number: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
     use proptest::prelude::*;
 
     use super::*;
@@ -238,13 +287,15 @@ mod tests {
             (1, 7, Sighting::Next),
             (1, 9, Sighting::After(1)),
             (1, 9, Sighting::Next),
+            (1, 8, Sighting::Late),
             (1, 8, Sighting::Again),
+            (1, 4, Sighting::Late),
             (2, 1, Sighting::Next),
             (2, 4, Sighting::After(2)),
         ] {
             assert_eq!(tracker.see(from(publisher, number)), sighting, "{number} of {publisher}");
         }
-        assert_eq!(tracker.again(), 2);
+        assert_eq!((tracker.again(), tracker.late()), (2, 2));
         for (publisher, number, is_seen) in [(1, 9, true), (1, 10, false), (2, 0, true), (2, 4, false), (3, 0, false)] {
             assert_eq!(tracker.has_seen(from(publisher, number)), is_seen, "{number} of {publisher}");
         }
@@ -280,7 +331,20 @@ mod tests {
         let mut tracker = OriginTracker::default();
         assert_eq!(tracker.see(from(1, u64::MAX)), Sighting::First);
         assert_eq!(tracker.see(from(2, 0)), Sighting::Next);
-        assert_eq!(tracker.see(from(1, 7)), Sighting::Again);
+        assert_eq!(tracker.see(from(1, 7)), Sighting::Late);
+    }
+
+    #[test]
+    fn holes_are_bounded_and_the_newest_ones_stay() {
+        let mut tracker = OriginTracker::default();
+        assert_eq!(tracker.see(from(1, 0)), Sighting::Next);
+        for number in (2..=4 * MOST_HOLES as u64).step_by(2) {
+            assert_eq!(tracker.see(from(1, number)), Sighting::After(1));
+            assert_eq!(tracker.see(from(1, number)), Sighting::Next);
+        }
+        assert!(tracker.holes.len() <= MOST_HOLES);
+        assert_eq!(tracker.see(from(1, 1)), Sighting::Again, "it was forgotten that it was missing");
+        assert_eq!(tracker.see(from(1, 4 * MOST_HOLES as u64 - 1)), Sighting::Late);
     }
 
     proptest! {
@@ -291,12 +355,16 @@ mod tests {
         ) {
             let mut tracker = OriginTracker::default();
             let mut next = [0u64; 3];
+            let mut came = HashSet::new();
             for (publisher, jump) in steps {
                 let expected = &mut next[publisher as usize];
                 let number = expected.saturating_add_signed(jump);
                 let is_known = *expected > 0;
-                match tracker.see(from(publisher, number)) {
-                    Sighting::Again => prop_assert!(is_known && number < *expected),
+                let sighting = tracker.see(from(publisher, number));
+                let is_new = matches!(sighting, Sighting::After(_)) || came.insert((publisher, number));
+                match sighting {
+                    Sighting::Again => prop_assert!(is_known && number < *expected && !is_new),
+                    Sighting::Late => prop_assert!(is_known && number < *expected && is_new),
                     Sighting::First => {
                         prop_assert!(!is_known && number > 0);
                         *expected = number + 1;

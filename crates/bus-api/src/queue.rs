@@ -197,4 +197,9 @@ pub trait Puller: Send {
     fn reconnects(&self) -> Option<u64> {
         None
     }
+
+    /// As [`Subscriber::outage`](crate::Subscriber::outage).
+    fn outage(&self) -> Option<String> {
+        None
+    }
 }

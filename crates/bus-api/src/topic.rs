@@ -274,6 +274,22 @@ pub trait Subscriber: Send {
     fn reconnects(&self) -> Option<u64> {
         None
     }
+
+    /// How many messages came again, by the numbers of their publishers, and were not handed over; none where nobody counts.
+    fn duplicates(&self) -> Option<u64> {
+        None
+    }
+
+    /// How many messages came behind a later one of their publisher, and were not handed over, for they had been told as
+    /// missed; none where nobody counts.
+    fn late(&self) -> Option<u64> {
+        None
+    }
+
+    /// Why nothing comes now, in a sentence: its connection is lost, and is being made again. None while it stands.
+    fn outage(&self) -> Option<String> {
+        None
+    }
 }
 
 /// Whether somebody publishes.

@@ -8,6 +8,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use crate::error::ConnectError;
 
@@ -18,6 +19,20 @@ pub const TLS_OPTIONS: [&str; 4] = ["tls", "ca", "cert", "key"];
 /// The option that says where a password is. Every transport has it: who connects by a URL puts the password in its
 /// place before the URL is read here.
 pub const PASSWORD_OPTION: &str = "password";
+
+/// The option that says where the password of Redis sentinels is, where they have another one than the servers; it is read
+/// as [`PASSWORD_OPTION`] is.
+pub const SENTINEL_PASSWORD_OPTION: &str = "sentinel-password";
+
+/// The option of every transport over a network that says for how many seconds a server may say nothing. It is asked for a
+/// sign of life before that is over; one that gives none is given up, told as an outage, and connected to again.
+pub const SILENCE_OPTION: &str = "silence";
+
+/// How long a server may say nothing if the URL does not say it.
+pub const USUAL_SILENCE: Duration = Duration::from_secs(10);
+
+/// The bounds of what a URL can say. Some servers give a sign of life each second at most.
+const SILENCE_SECONDS: std::ops::RangeInclusive<f64> = 3.0..=3600.0;
 
 /// The longest name of an option that is none and still told.
 const MOST_NAME_BYTES: usize = 20;
@@ -71,6 +86,15 @@ impl Url {
     /// The value of an option that stands there; empty if it has none.
     pub fn option(&self, option: &str) -> Option<&str> {
         self.options.get(option).map(String::as_str)
+    }
+
+    /// How long a server may say nothing. An error is a sentence.
+    pub fn silence(&self) -> Result<Duration, String> {
+        let Some(seconds) = self.option(SILENCE_OPTION) else { return Ok(USUAL_SILENCE) };
+        let seconds = seconds.parse::<f64>().ok().filter(|seconds| SILENCE_SECONDS.contains(seconds));
+        let (least, most) = (SILENCE_SECONDS.start(), SILENCE_SECONDS.end());
+        let refusal = || format!("'{SILENCE_OPTION}' in the URL is a number of seconds from {least} to {most}");
+        seconds.map(Duration::from_secs_f64).ok_or_else(refusal)
     }
 
     /// The files for TLS, if it is a must: by the option `tls`, or by a scheme that says so. An error is a sentence.

@@ -83,7 +83,7 @@ pub fn hand_over(
     };
     if let Some(origin) = message.origin {
         match tracker.see(origin) {
-            Sighting::Again => return true,
+            Sighting::Again | Sighting::Late => return true,
             Sighting::After(missed) => {
                 handler(Event::Gap(Gap::Missed(missed)));
                 return false;

@@ -238,6 +238,7 @@ impl ServerError {
             Code::BrokerTransportFailure if text.contains("refused") => Some(Self::NobodyListens(address)),
             Code::BrokerTransportFailure if text.contains("timed out") => Some(Self::Timeout),
             Code::BrokerTransportFailure => Some(Self::Lost(text.to_owned())),
+            Code::OperationTimedOut if text.contains("request(s) timed out") => Some(Self::Timeout),
             _ => None,
         }
     }

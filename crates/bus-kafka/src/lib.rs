@@ -37,8 +37,9 @@
 //!   that is unknown, `resend` refuses, because subscribers would drop that one. What fails before anything was sent is
 //!   `Unavailable`.
 //! * A subscriber reads at places of its own. After a lost connection it goes on where it was, and nothing is told,
-//!   because nothing is missed. What the server has forgotten is told as `Missed`, with the exact number, in which the
-//!   marks that transactions of others leave are counted as well.
+//!   because nothing is missed. What the server has forgotten is told as `Missed`, with the exact number. The marks that
+//!   transactions of others leave, and the records of those that were aborted, are no loss; nor is what a server that
+//!   compacts the topic has replaced by newer records.
 //! * Where the end of a topic is lost (a leader without all messages took over, or a disk lost some), or the topic was
 //!   removed and made anew, a subscriber tells [`Gap::Reconnected`](tickpath_bus_api::Gap) and goes on with the first
 //!   message whose time on Kafka is later than that of all it has seen and than its own beginning. The publisher's
@@ -94,8 +95,8 @@
 //!   behind the newest message that was.
 //! * A puller fetches up to 16 MiB ahead, and its client library as much.
 //!
-//! The client library makes lost connections again in the background, and tells nobody how often: `reconnects` is none
-//! for all four.
+//! The client library makes lost connections again in the background, and tells nobody how often: `reconnects` is none, but
+//! for a subscriber, which counts how often no server was there at all.
 //!
 //! Connecting makes Kafka's own topic `__consumer_offsets`, as any client does. Nothing else on the server is touched.
 
@@ -108,6 +109,7 @@ mod deadline;
 mod group;
 mod handshake;
 mod line;
+mod lookout;
 mod names;
 mod place;
 mod publisher;

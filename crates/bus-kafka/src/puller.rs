@@ -15,6 +15,7 @@ use crate::cluster::{Cluster, drain};
 use crate::committer::Committer;
 use crate::deadline::{Deadline, PAUSE_NS, TIMEOUT, whole_ms};
 use crate::group::Group;
+use crate::lookout::Lookout;
 use crate::names::TRANSPORT;
 use crate::share::Place;
 
@@ -61,6 +62,8 @@ pub(crate) struct KafkaPuller {
     foreign: Option<u8>,
     silence_ms: u64,
     wait: Wait,
+    /// Finds out when an outage is over.
+    lookout: Option<Lookout>,
     /// An error that is not told yet.
     error: Option<ServerError>,
     /// Nothing more is fetched: too much is here already.
@@ -105,6 +108,7 @@ impl KafkaPuller {
             foreign: config.foreign,
             silence_ms,
             wait,
+            lookout: None,
             error: None,
             is_paused: false,
             is_held_up: false,
@@ -121,7 +125,7 @@ impl KafkaPuller {
         self.pause();
         while self.error.is_none() {
             match self.consumer.poll(Duration::ZERO) {
-                None => return,
+                None => return self.look_after(),
                 Some(Ok(message)) => self.keep(&message),
                 Some(Err(e)) => self.error = self.lasting(&e),
             }
@@ -129,6 +133,19 @@ impl KafkaPuller {
             if group.fetched() >= limit || group.is_full() {
                 return;
             }
+        }
+    }
+
+    /// Nothing has come: has an outage looked after that the client library tells of, and never says that it is over.
+    fn look_after(&mut self) {
+        match &self.lookout {
+            Some(lookout) if lookout.is_over() => self.lookout = None,
+            Some(_) => {}
+            None if self.group().reasons.is_outage() => {
+                let lookout = Lookout::start(&self.cluster, &self.consumer, &self.topic, |group| &group.reasons);
+                self.lookout = Some(lookout);
+            }
+            None => {}
         }
     }
 
@@ -431,10 +448,14 @@ impl Puller for KafkaPuller {
             return;
         }
         match self.consumer.poll(whole_ms(timeout_ns)) {
-            None => {}
+            None => self.look_after(),
             Some(Ok(message)) => self.keep(&message),
             Some(Err(e)) => self.error = self.lasting(&e),
         }
+    }
+
+    fn outage(&self) -> Option<String> {
+        self.group().reasons.outage().map(|why| self.cluster.server().sentence(&why))
     }
 }
 

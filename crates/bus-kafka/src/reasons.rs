@@ -47,6 +47,11 @@ impl Reasons {
         }
     }
 
+    /// Whether no server at all can be reached.
+    pub fn is_outage(&self) -> bool {
+        self.state().is_outage
+    }
+
     /// Why no server at all can be reached, if that is so.
     pub fn outage(&self) -> Option<ServerError> {
         let state = self.state();

@@ -3,24 +3,27 @@
 use std::fmt;
 use std::net::IpAddr;
 use std::path::Path;
+use std::time::Duration;
 
 use rdkafka::ClientConfig;
 use rdkafka::client::{Client, ClientContext};
 use rdkafka::config::RDKafkaLogLevel;
 use tickpath_bus_api::ConnectError;
-use tickpath_bus_api::url::{Address, TlsFiles, Url};
+use tickpath_bus_api::url::{Address, SILENCE_OPTION, TlsFiles, Url};
 
 use crate::answer::ServerError;
 use crate::brokers;
+use crate::deadline::TIMEOUT;
 
 /// Where Kafka listens if nobody says otherwise.
 pub(crate) const PORT: u16 = 9092;
 
 /// How a URL is written.
 const FORM: &str = "use kafka://HOST:PORT[,HOST:PORT], with USER:PASSWORD@ in front of the hosts for a login, and \
-                    behind them ?tls, ca=FILE, cert=FILE, key=FILE, sasl=MECHANISM and replicas=N, with '&' in between";
+                    behind them ?tls, ca=FILE, cert=FILE, key=FILE, sasl=MECHANISM, replicas=N and silence=SECONDS, with '&' in \
+                    between";
 
-const OPTIONS: [&str; 6] = ["tls", "ca", "cert", "key", "sasl", "replicas"];
+const OPTIONS: [&str; 7] = ["tls", "ca", "cert", "key", "sasl", "replicas", SILENCE_OPTION];
 
 /// Ways to log in, as a URL has them and as Kafka does; the usual one first.
 const MECHANISMS: [(&str, &str); 3] =
@@ -32,16 +35,22 @@ const PLAIN: &str = "plain";
 /// The longest answer of a server, in bytes: twelve times what is fetched at once, for one message may be longer than that.
 const MAX_ANSWER_BYTES: &str = "100000000";
 
+/// How much later than an answer is due the client library gives up, at most: a question for messages waits for half a second
+/// at the server, and each second it is looked which questions are too old.
+const LATENESS: Duration = Duration::from_millis(1_500);
+
+/// The least that an answer may take.
+const LEAST_PATIENCE: Duration = Duration::from_millis(500);
+
 /// Settings of every client. Nothing is printed, nothing is measured for the server's owner, no topic is made by asking
 /// for it, and every request ends.
-const SETTINGS: [(&str, &str); 10] = [
+const SETTINGS: [(&str, &str); 9] = [
     ("client.id", "tickpath"),
     ("log_level", "0"),
     ("enable.metrics.push", "false"),
     ("allow.auto.create.topics", "false"),
     // `socket.connection.setup.timeout.ms` stays at its 30 s: were it 5 s, it could end a connection just before a call
     // of ours says that nobody answered, and the library gives no reason then, as if the server had hung up.
-    ("socket.timeout.ms", "5000"),
     ("socket.nagle.disable", "true"),
     ("reconnect.backoff.ms", "100"),
     ("reconnect.backoff.max.ms", "5000"),
@@ -57,6 +66,7 @@ pub(crate) struct Server {
     /// Encryption, if it is asked for; then there is nothing without it.
     pub tls: Option<TlsFiles>,
     login: Option<Login>,
+    silence: Duration,
     /// On how many servers a topic is kept; as many as the cluster's owner wants if none.
     pub replicas: Option<i32>,
 }
@@ -84,7 +94,8 @@ impl Server {
         let tls = url.tls(false).map_err(wrong)?;
         let login = login(&url, tls.is_some()).map_err(wrong)?;
         let replicas = replicas(&url).map_err(wrong)?;
-        Ok(Self { addresses: url.servers, tls, login, replicas })
+        let silence = url.silence().map_err(wrong)?;
+        Ok(Self { addresses: url.servers, tls, login, silence, replicas })
     }
 
     /// Its name for people.
@@ -110,6 +121,8 @@ impl Server {
         for &(key, value) in SETTINGS.iter().chain(settings) {
             config.set(key, value);
         }
+        let silence = self.silence.saturating_sub(LATENESS).clamp(LEAST_PATIENCE, TIMEOUT);
+        config.set("socket.timeout.ms", silence.as_millis().to_string());
         self.secure(&mut config);
         config
     }

@@ -13,6 +13,7 @@ use tickpath_clock::{Wait, utc_ns};
 use crate::answer::ServerError;
 use crate::cluster::{Cluster, drain};
 use crate::deadline::whole_ms;
+use crate::lookout::Lookout;
 use crate::place::{self, Ahead, Newer, Place, Taken};
 use crate::reasons::Reasons;
 
@@ -43,7 +44,10 @@ pub(crate) struct KafkaSubscriber {
     cluster: Arc<Cluster>,
     /// As it is called on the server.
     topic: String,
-    consumer: BaseConsumer<Reasons>,
+    consumer: Arc<BaseConsumer<Reasons>>,
+    /// Finds out when an outage is over.
+    lookout: Option<Lookout>,
+    reconnects: u64,
     wait: Wait,
     place: Place,
     trouble: Trouble,
@@ -111,7 +115,20 @@ impl KafkaSubscriber {
         read_from(&consumer, topic, from).map_err(refused)?;
         let ahead = gap.map(|gap| Ahead { gap, next: from });
         let topic = topic.to_owned();
-        Ok(Self { cluster, topic, consumer, wait, place, trouble: Trouble::default(), ahead, held: None })
+        let (consumer, trouble) = (Arc::new(consumer), Trouble::default());
+        Ok(Self { cluster, topic, consumer, lookout: None, reconnects: 0, wait, place, trouble, ahead, held: None })
+    }
+
+    /// Nothing has come: has an outage looked after that the client library tells of, and never says that it is over.
+    fn look_after(&mut self) {
+        if let Some(lookout) = &self.lookout {
+            if lookout.is_over() {
+                self.lookout = None;
+                self.reconnects += 1;
+            }
+        } else if self.consumer.context().is_outage() {
+            self.lookout = Some(Lookout::start(&self.cluster, &self.consumer, &self.topic, |reasons| reasons));
+        }
     }
 
     /// Looks for the place to go on at; where the server does not say, the next call looks again.
@@ -160,7 +177,10 @@ impl Subscriber for KafkaSubscriber {
                 }
             } else {
                 match self.consumer.poll(Duration::ZERO) {
-                    None => break,
+                    None => {
+                        self.look_after();
+                        break;
+                    }
                     Some(Err(e)) => {
                         self.trouble.note(&e, self.cluster.lasting(self.consumer.client(), self.consumer.context(), &e))
                     }
@@ -190,7 +210,7 @@ impl Subscriber for KafkaSubscriber {
             return;
         }
         match self.consumer.poll(whole_ms(timeout_ns)) {
-            None => {}
+            None => self.look_after(),
             Some(Ok(message)) => self.held = Some(Record::of(&message)),
             Some(Err(e)) => {
                 self.trouble.note(&e, self.cluster.lasting(self.consumer.client(), self.consumer.context(), &e))
@@ -210,6 +230,22 @@ impl Subscriber for KafkaSubscriber {
 
     fn publisher(&self) -> PublisherState {
         PublisherState::Unknown
+    }
+
+    fn reconnects(&self) -> Option<u64> {
+        Some(self.reconnects)
+    }
+
+    fn duplicates(&self) -> Option<u64> {
+        Some(self.place.again())
+    }
+
+    fn late(&self) -> Option<u64> {
+        Some(self.place.late())
+    }
+
+    fn outage(&self) -> Option<String> {
+        self.consumer.context().outage().map(|why| self.cluster.server().sentence(&why))
     }
 }
 

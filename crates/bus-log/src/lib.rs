@@ -488,6 +488,16 @@ impl Subscriber for LogSubscriber {
     fn reconnects(&self) -> Option<u64> {
         Some(0)
     }
+
+    /// A log has each message once.
+    fn duplicates(&self) -> Option<u64> {
+        Some(0)
+    }
+
+    /// A log has them in their order.
+    fn late(&self) -> Option<u64> {
+        Some(0)
+    }
 }
 
 /// Receives a message of so many bytes that is none.

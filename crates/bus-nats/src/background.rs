@@ -2,9 +2,9 @@
 
 use std::convert::Infallible;
 use std::pin::pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
@@ -21,6 +21,13 @@ use crate::server::Server;
 
 /// Before a lost connection is made again.
 const PAUSE: Pause = Pause::between(Duration::from_millis(100), Duration::from_secs(1));
+
+/// Looks within the time that a server may say nothing. They are counted, not timed: a process that stood still has not
+/// listened meanwhile.
+const LOOKS: u32 = 8;
+
+/// Why there is no connection now, in a sentence.
+type Outage = Arc<Mutex<Option<String>>>;
 
 /// What such a thread does.
 pub(crate) trait Feed: Send + 'static {
@@ -42,6 +49,7 @@ pub(crate) struct Background {
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
     reconnects: Arc<AtomicU64>,
+    outage: Outage,
 }
 
 impl Background {
@@ -49,11 +57,19 @@ impl Background {
     pub fn start<F: Feed>(server: Arc<Server>, feed: F) -> Result<Self, ServerError> {
         let (stop, stopped) = oneshot::channel();
         let (opened, outcome) = sync_channel(1);
-        let reconnects = Arc::new(AtomicU64::new(0));
-        let life =
-            Life { server, feed, opened: Some(opened), pause: PAUSE, reconnects: reconnects.clone(), passed_over: 0 };
+        let (reconnects, outage) = (Arc::new(AtomicU64::new(0)), Outage::default());
+        let life = Life {
+            server,
+            feed,
+            opened: Some(opened),
+            pause: PAUSE,
+            reconnects: reconnects.clone(),
+            outage: outage.clone(),
+            passed_over: 0,
+        };
         let thread = Builder::new().name("nats".to_owned()).spawn(move || life.live(stopped));
-        let background = Self { stop: Some(stop), thread: Some(thread.map_err(ServerError::NoThread)?), reconnects };
+        let thread = Some(thread.map_err(ServerError::NoThread)?);
+        let background = Self { stop: Some(stop), thread, reconnects, outage };
         outcome.recv().unwrap_or(Err(ServerError::Closed))?;
         Ok(background)
     }
@@ -61,6 +77,11 @@ impl Background {
     /// How often its connection was lost and made again.
     pub fn reconnects(&self) -> u64 {
         self.reconnects.load(Ordering::Relaxed)
+    }
+
+    /// Why it has no connection now, in a sentence.
+    pub fn outage(&self) -> Option<String> {
+        self.outage.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
@@ -83,6 +104,7 @@ struct Life<F> {
     /// Before the next connection.
     pause: Pause,
     reconnects: Arc<AtomicU64>,
+    outage: Outage,
     /// How many servers one after the other have had no JetStream.
     passed_over: usize,
 }
@@ -120,9 +142,11 @@ impl<F: Feed> Life<F> {
                 let _ = opened.send(Err(error));
                 return;
             }
+            let sentence = format!("{} {error}", self.server.name());
             if !error.may_pass() {
-                self.feed.tell(format!("{} {error}", self.server.name()));
+                self.feed.tell(sentence.clone());
             }
+            *self.outage.lock().unwrap_or_else(PoisonError::into_inner) = Some(sentence);
         }
     }
 
@@ -149,7 +173,7 @@ impl<F: Feed> Life<F> {
     }
 
     async fn connection(&mut self, stop: &mut oneshot::Receiver<()>) -> End {
-        let Self { server, feed, opened, pause, reconnects, .. } = self;
+        let Self { server, feed, opened, pause, reconnects, outage, .. } = self;
         let opening = async {
             if !pause.now().is_zero() {
                 sleep(pause.now()).await;
@@ -167,7 +191,8 @@ impl<F: Feed> Life<F> {
             Some(opened) => _ = opened.send(Ok(())),
             None => _ = reconnects.fetch_add(1, Ordering::Relaxed),
         }
-        match unless(stop, until_lost(feed, &connected)).await {
+        *outage.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        match unless(stop, until_lost(feed, &connected, server.silence())).await {
             Some(e) => End::Lost(e),
             None => {
                 // What cannot be given back now comes back by itself, later.
@@ -179,13 +204,31 @@ impl<F: Feed> Life<F> {
 }
 
 /// Runs the feed; what has come by the time of the loss is still handed on.
-async fn until_lost<F: Feed>(feed: &mut F, connected: &Connected) -> ServerError {
+async fn until_lost<F: Feed>(feed: &mut F, connected: &Connected, silence: Duration) -> ServerError {
     // The library's task and the feed take turns; the feed's turn ends when nothing is left.
     let running = pin!(unconstrained(feed.run(connected)));
-    match select(running, pin!(connected.failed())).await {
+    let failing = pin!(async {
+        match select(pin!(connected.failed()), pin!(until_silent(connected, silence))).await {
+            Either::Left((error, _)) | Either::Right((error, _)) => error,
+        }
+    });
+    match select(running, failing).await {
         Either::Left((ended, _)) => ended.err().unwrap_or(ServerError::Closed),
         Either::Right((error, _)) => error,
     }
+}
+
+/// Returns when the server has said nothing for so long. The library asks it for a sign of life twice in that time.
+async fn until_silent(connected: &Connected, silence: Duration) -> ServerError {
+    let heard = || connected.client.statistics().in_bytes.load(Ordering::Relaxed);
+    let (mut before, mut quiet) = (heard(), 0);
+    while quiet < LOOKS {
+        sleep(silence / LOOKS).await;
+        let now = heard();
+        quiet = if now == before { quiet + 1 } else { 0 };
+        before = now;
+    }
+    ServerError::Silent(silence)
 }
 
 /// What comes of it; none if it is stopped before.

@@ -82,6 +82,7 @@ impl Connected {
             .name("tickpath")
             .connection_timeout(TIMEOUT)
             .request_timeout(Some(TIMEOUT))
+            .ping_interval(server.silence() / 2)
             .subscription_capacity(SUBSCRIPTION_MESSAGES)
             .retain_servers_order()
             .ignore_discovered_servers()

@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::io;
+use std::time::Duration;
 
 use async_nats::jetstream::context::{
     ConsumerInfoError, ConsumerInfoErrorKind, CreateStreamError, CreateStreamErrorKind, GetStreamError,
@@ -52,6 +53,13 @@ pub(crate) enum ServerError {
     /// Nobody answers.
     #[error("did not answer within 5 s; check host, port and firewall, or whether the server hangs")]
     Timeout,
+    /// Nothing comes from it, though it was asked for a sign of life.
+    #[error(
+        "has said nothing for {} s, and does not answer; a firewall may have forgotten the connection, or the server hangs: \
+         it is connected to again",
+        .0.as_secs_f64()
+    )]
+    Silent(Duration),
     /// Somebody else listens.
     #[error("answers, but not as NATS does ({0}); check the port")]
     NotNats(String),
@@ -175,6 +183,7 @@ impl ServerError {
             Self::Unresolved(_)
             | Self::NobodyListens
             | Self::Timeout
+            | Self::Silent(_)
             | Self::NoLeader
             | Self::Busy(_)
             | Self::StreamGone

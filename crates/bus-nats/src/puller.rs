@@ -87,6 +87,10 @@ impl Puller for CorePuller {
     fn reconnects(&self) -> Option<u64> {
         Some(self.background.reconnects())
     }
+
+    fn outage(&self) -> Option<String> {
+        self.background.outage()
+    }
 }
 
 /// A puller of a queue that JetStream keeps.
@@ -404,6 +408,10 @@ impl Puller for StreamPuller {
 
     fn reconnects(&self) -> Option<u64> {
         Some(self.background.reconnects())
+    }
+
+    fn outage(&self) -> Option<String> {
+        self.background.outage()
     }
 }
 

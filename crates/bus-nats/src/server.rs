@@ -5,12 +5,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use async_nats::ConnectOptions;
 use async_nats::rustls::crypto::ring;
 use async_nats::rustls::{ClientConfig, RootCertStore};
 use tickpath_bus_api::ConnectError;
-use tickpath_bus_api::url::{Address, TLS_OPTIONS, TlsFiles, Url};
+use tickpath_bus_api::url::{Address, SILENCE_OPTION, TLS_OPTIONS, TlsFiles, Url};
 use tickpath_clock::HostClock;
 use tickpath_tls::{ALL_VERSIONS, client_config};
 
@@ -20,7 +21,7 @@ use crate::error::{Asked, ServerError};
 pub(crate) const PORT: u16 = 4222;
 
 /// What a URL of this transport looks like.
-const FORM: &str = "use nats://[USER:PASSWORD@]HOST:PORT[,HOST:PORT…][?jetstream[&durable][&replicas=N]][&tls] or \
+const FORM: &str = "use nats://[USER:PASSWORD@]HOST:PORT[,HOST:PORT…][?jetstream[&durable][&replicas=N]][&tls][&silence=SECONDS] or \
                     nats://TOKEN@HOST:PORT, or log in by a file: ?creds=FILE or ?nkey=FILE";
 
 /// The most copies that JetStream keeps.
@@ -35,6 +36,7 @@ pub(crate) struct Server {
     tls: Option<TlsFiles>,
     /// None with core NATS, which keeps nothing.
     keeping: Option<Keeping>,
+    silence: Duration,
     clock: HostClock,
     /// The address that is tried first, by its number; beyond the last one they begin again.
     first: AtomicUsize,
@@ -65,7 +67,7 @@ impl Server {
     /// Reads a URL. Neither the password nor the token is in errors.
     pub fn parse(url: &str) -> Result<Self, ConnectError> {
         let [tls, ca, cert, key] = TLS_OPTIONS;
-        let options = ["jetstream", "durable", "replicas", "creds", "nkey", tls, ca, cert, key];
+        let options = ["jetstream", "durable", "replicas", "creds", "nkey", SILENCE_OPTION, tls, ca, cert, key];
         let url = Url::parse(url, &options, FORM)?;
         Self::of(&url).map_err(|what| ConnectError::Url(format!("{what}; {FORM}")))
     }
@@ -91,9 +93,15 @@ impl Server {
             login: read_login(url)?,
             tls: url.tls(url.scheme == "tls")?,
             keeping: read_keeping(url)?,
+            silence: url.silence()?,
             clock: HostClock::get().map_err(|e| e.to_string())?,
             first: AtomicUsize::new(0),
         })
+    }
+
+    /// How long one may say nothing to who listens.
+    pub fn silence(&self) -> Duration {
+        self.silence
     }
 
     /// What waiting for them goes by.

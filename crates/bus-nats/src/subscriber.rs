@@ -133,4 +133,16 @@ impl Subscriber for NatsSubscriber {
     fn reconnects(&self) -> Option<u64> {
         Some(self.background.reconnects())
     }
+
+    fn duplicates(&self) -> Option<u64> {
+        Some(self.tracker.again())
+    }
+
+    fn late(&self) -> Option<u64> {
+        Some(self.tracker.late())
+    }
+
+    fn outage(&self) -> Option<String> {
+        self.background.outage()
+    }
 }

@@ -1,6 +1,7 @@
 //! Why a server cannot be used, and whether that passes: one table, of every word that a server's refusal begins with.
 
 use std::io;
+use std::time::Duration;
 
 use tickpath_bus_api::PublishError;
 
@@ -27,6 +28,16 @@ pub(crate) enum ServerError {
     /// Nobody answers.
     #[error("did not answer within 5 s; check host, port and firewall, or whether the server hangs")]
     Timeout,
+    /// Nothing comes from it, though it was asked for a sign of life.
+    #[error(
+        "has said nothing for {} s, and does not answer; a firewall may have forgotten the connection, or the server hangs: \
+         it is connected to again",
+        .0.as_secs_f64()
+    )]
+    Silent(Duration),
+    /// Nobody knows whether it is there: the last question has no end.
+    #[error("was asked nothing for a while; it is connected to again")]
+    Unproven,
     /// Somebody else listens.
     #[error("answers, but not as Redis does ({0}); check the port")]
     NotRedis(String),
@@ -60,6 +71,24 @@ pub(crate) enum ServerError {
     /// There was no login.
     #[error("wants a password; write redis://:PASSWORD@HOST:PORT or redis://USER:PASSWORD@HOST:PORT")]
     NoLogin,
+    /// A sentinel wants a password, or another one.
+    #[error(
+        "is a sentinel, and {}; one password for both is that of the URL, and one of the sentinels alone is \
+         sentinel-password=env:NAME or file:PATH in it",
+        if *.is_given { "refused the password" } else { "wants a password" }
+    )]
+    SentinelLogin {
+        /// There was one.
+        is_given: bool,
+    },
+    /// The login at the master that a sentinel names failed.
+    #[error("names {master} as the master, and that one {reason}")]
+    MasterLogin {
+        /// Where it is.
+        master: String,
+        /// Why.
+        reason: Box<ServerError>,
+    },
     /// It starts.
     #[error("is still loading its data; try again when it has finished")]
     Loading,
@@ -205,6 +234,8 @@ impl ServerError {
             | Self::NobodyListens
             | Self::NoSocket
             | Self::Timeout
+            | Self::Silent(_)
+            | Self::Unproven
             | Self::SilentTls
             | Self::BrokenTls(_)
             | Self::ClosedTls
@@ -229,6 +260,8 @@ impl ServerError {
             | Self::NoTls(_)
             | Self::Login
             | Self::NoLogin
+            | Self::SentinelLogin { .. }
+            | Self::MasterLogin { .. }
             | Self::NoMaster(_)
             | Self::NoCluster
             | Self::NoSentinel

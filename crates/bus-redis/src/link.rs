@@ -49,6 +49,10 @@ pub(crate) struct Link {
     /// How many bytes of what was sent last have gone out.
     sent: usize,
     clock: HostClock,
+    /// When something came last.
+    heard: Moment,
+    /// When a sign of life was asked for, if nothing has come since.
+    pinged: Option<Moment>,
     /// The server is a node of a cluster, which may give what it has to another one.
     is_node: bool,
     /// Scripts that were run, and their digests; none of one that the server did not keep.
@@ -96,9 +100,14 @@ impl Link {
         let (mut last, mut may_pass) = (None, false);
         for address in server.addresses() {
             let opened = match (server.sentinel(), server.slot()) {
-                (Some(master), _) => {
-                    Self::master_of(server, address, master).and_then(|there| Self::login(server, &there))
-                }
+                (Some(master), _) => Self::master_of(server, address, master).and_then(|there| {
+                    Self::login(server, &there).map_err(|e| match e {
+                        ServerError::Login | ServerError::NoLogin => {
+                            ServerError::MasterLogin { master: there.to_string(), reason: Box::new(e) }
+                        }
+                        other => other,
+                    })
+                }),
                 (None, Some(slot)) => {
                     Self::node_of(server, address, slot).and_then(|there| Self::login(server, &there))
                 }
@@ -125,7 +134,21 @@ impl Link {
     /// Asks a sentinel where the master is.
     fn master_of(server: &Server, sentinel: &Address, master: &str) -> Result<Address, ServerError> {
         let mut link = Self::connect(server, sentinel)?;
-        let place = link.ask(&["SENTINEL", "GET-MASTER-ADDR-BY-NAME", master], place::read_master);
+        let question = ["SENTINEL", "GET-MASTER-ADDR-BY-NAME", master];
+        let place = match link.ask(&question, place::read_master) {
+            // Only then: one without a password refuses any.
+            Err(ServerError::NoLogin) => {
+                link.authenticate(server.sentinel_login()).map_err(|e| match e {
+                    ServerError::Login => ServerError::SentinelLogin { is_given: true },
+                    other => other,
+                })?;
+                link.ask(&question, place::read_master).map_err(|e| match e {
+                    ServerError::NoLogin => ServerError::SentinelLogin { is_given: false },
+                    other => other,
+                })
+            }
+            told => told,
+        };
         let place = place.map_err(|e| e.of_another_kind(ServerError::NoSentinel))?;
         place.ok_or_else(|| ServerError::NoMaster(master.to_owned()))
     }
@@ -156,6 +179,8 @@ impl Link {
             unwanted: 0,
             sent: 0,
             clock: server.clock(),
+            heard: Moment::now(server.clock()),
+            pinged: None,
             is_node: server.is_cluster(),
             scripts: Vec::new(),
         })
@@ -163,15 +188,19 @@ impl Link {
 
     fn login(server: &Server, address: &Address) -> Result<Self, ServerError> {
         let mut link = Self::connect(server, address)?;
-        match server.login() {
-            Some((Some(user), password)) => link.ask(&["AUTH", user, password], is_status)?,
-            Some((None, password)) => link.ask(&["AUTH", password], is_status)?,
-            None => {}
-        }
+        link.authenticate(server.login())?;
         if server.database() != 0 {
             link.ask(&["SELECT", &server.database().to_string()], is_status)?;
         }
         Ok(link)
+    }
+
+    fn authenticate(&mut self, login: Option<(Option<&str>, &str)>) -> Result<(), ServerError> {
+        match login {
+            Some((Some(user), password)) => self.ask(&["AUTH", user, password], is_status),
+            Some((None, password)) => self.ask(&["AUTH", password], is_status),
+            None => Ok(()),
+        }
     }
 
     /// Whether it follows nobody. Who may not ask takes it for a master.
@@ -227,6 +256,29 @@ impl Link {
     /// Asks for a sign of life.
     fn ping(&mut self) -> Result<(), ServerError> {
         self.ask(&["PING"], |items| if items.status()? == b"PONG" { Ok(()) } else { Err(UNEXPECTED) })
+    }
+
+    /// Nothing has come, to who listens to a channel: asks for a sign of life when half of the time is over that the server
+    /// may say nothing, and fails when all of it is. The answer is no message.
+    pub fn prove(&mut self, silence: Duration) -> Result<(), ServerError> {
+        if self.heard.elapsed() < silence / 2 {
+            return Ok(());
+        }
+        match &self.pinged {
+            Some(pinged) if pinged.elapsed() >= silence / 2 => Err(ServerError::Silent(silence)),
+            Some(_) => Ok(()),
+            None => {
+                self.pinged = Some(Moment::now(self.clock));
+                let mut command = Vec::new();
+                resp::command(&mut command, &["PING"]);
+                self.send(&command)
+            }
+        }
+    }
+
+    /// For how long nothing has come.
+    pub fn quiet(&self) -> Duration {
+        self.heard.elapsed()
     }
 
     /// Subscribes; returns when the server has confirmed, so that nothing that is published later is missed.
@@ -454,6 +506,7 @@ impl Link {
                 Ok(0) => return Err(ServerError::Closed),
                 Ok(bytes) => {
                     self.end += bytes;
+                    (self.heard, self.pinged) = (Moment::now(self.clock), None);
                     return Ok(true);
                 }
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
@@ -540,6 +593,8 @@ mod tests {
             unwanted: 0,
             sent: 0,
             clock: HostClock::get().unwrap(),
+            heard: Moment::now(HostClock::get().unwrap()),
+            pinged: None,
             is_node: false,
             scripts: Vec::new(),
         };

@@ -122,7 +122,7 @@ impl<Q: Queue> RedisPuller<Q> {
     }
 
     /// Gives the connection up, and lets it be made again: a server that refuses, too, may be the wrong one by now.
-    fn reconnect(&mut self) {
+    fn reconnect(&mut self, why: &ServerError) {
         if self.connected.is_past(LASTING_NS) {
             self.pause.reset();
         } else {
@@ -134,7 +134,7 @@ impl<Q: Queue> RedisPuller<Q> {
             sleep_ns(pause.take().as_nanos() as u64);
             attach(server)
         };
-        self.state.renew(&self.server, Box::new(open));
+        self.state.renew(&self.server, Some(why), Box::new(open));
     }
 
     /// Goes on with a connection that was made again. Fails if it cannot be, or if it does not last.
@@ -160,7 +160,7 @@ impl<Q: Queue> RedisPuller<Q> {
                 Ok(())
             }
             Err(e) => {
-                self.reconnect();
+                self.reconnect(&e);
                 Err(e)
             }
         }
@@ -194,7 +194,7 @@ impl<Q: Queue> RedisPuller<Q> {
         }
         let State::Connected(there) = &mut self.state else { return Ok(()) };
         if is_cut::<Q>(&mut there.link) {
-            self.reconnect();
+            self.reconnect(&ServerError::Closed);
             return Ok(());
         }
         let taken = self.queue.take(&mut there.link, limit, handler);
@@ -217,7 +217,7 @@ impl<Q: Queue> RedisPuller<Q> {
             self.queue.forget();
             self.news = Some(self.removed());
         }
-        self.reconnect();
+        self.reconnect(error);
     }
 
     /// What is told where somebody has removed the queue.
@@ -245,8 +245,10 @@ impl<Q: Queue> RedisPuller<Q> {
         self.look_for_connection()?;
         let State::Connected(there) = &mut self.state else { return Err(ServerError::Timeout) };
         let done = work(&mut self.queue, &mut there.link);
-        if done.as_ref().is_err_and(|e| !matches!(e, ServerError::NotAcknowledged(_))) {
-            self.reconnect();
+        if let Err(e) = &done
+            && !matches!(e, ServerError::NotAcknowledged(_))
+        {
+            self.reconnect(e);
         }
         done
     }
@@ -324,7 +326,7 @@ impl<Q: Queue> Puller for RedisPuller<Q> {
             State::Connected(_) if timeout.is_zero() => {}
             State::Connected(there) => {
                 if is_cut::<Q>(&mut there.link) {
-                    return self.reconnect();
+                    return self.reconnect(&ServerError::Closed);
                 }
                 let timeout = timeout.clamp(SHORTEST_SLEEP, LONGEST_SLEEP);
                 if let Err(error) = self.queue.sleep(&mut there.link, timeout) {
@@ -336,6 +338,10 @@ impl<Q: Queue> Puller for RedisPuller<Q> {
 
     fn reconnects(&self) -> Option<u64> {
         Some(self.reconnects)
+    }
+
+    fn outage(&self) -> Option<String> {
+        self.state.outage()
     }
 }
 

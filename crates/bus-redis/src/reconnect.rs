@@ -1,7 +1,7 @@
 //! Making a lost connection again, beside who receives: connecting can take seconds, and looking must not wait.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError, sync_channel};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use tickpath_bus_api::Pause;
@@ -24,18 +24,26 @@ pub(crate) enum State<T> {
 impl<T: Send + 'static> State<T> {
     /// Gives the connection up, and lets a thread make it again: at once, or, where that has failed for good before, after a
     /// pause that grows.
-    pub fn renew(&mut self, server: &Arc<Server>, open: Open<T>) {
+    pub fn renew(&mut self, server: &Arc<Server>, why: Option<&ServerError>, open: Open<T>) {
         let mut pause = PAUSE;
         if let Self::Lost(failed) = self {
             pause = failed.pause;
             pause.grow();
         }
-        self.renew_after(pause, server, open);
+        self.renew_after(pause, server, why, open);
     }
 
     /// The same after this pause.
-    pub fn renew_after(&mut self, pause: Pause, server: &Arc<Server>, open: Open<T>) {
-        *self = Self::Lost(Reconnect::start(pause, server.clone(), open));
+    pub fn renew_after(&mut self, pause: Pause, server: &Arc<Server>, why: Option<&ServerError>, open: Open<T>) {
+        *self = Self::Lost(Reconnect::start(pause, server.clone(), why, open));
+    }
+
+    /// Why there is no connection now, in a sentence.
+    pub fn outage(&self) -> Option<String> {
+        match self {
+            Self::Connected(_) => None,
+            Self::Lost(reconnect) => reconnect.why.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+        }
     }
 
     /// What came of a lost connection, at the one moment when it is known. Without an error it is there again.
@@ -57,6 +65,8 @@ pub(crate) struct Reconnect<T> {
     ready: Option<Outcome<T>>,
     /// How long it waited before it tried.
     pause: Pause,
+    /// Why there is no connection: what ended the last one, then why the last attempt failed.
+    why: Arc<Mutex<Option<String>>>,
     /// The thread ends when this is gone.
     _wanted: Arc<()>,
 }
@@ -64,17 +74,19 @@ pub(crate) struct Reconnect<T> {
 type Outcome<T> = Result<T, ServerError>;
 
 impl<T: Send + 'static> Reconnect<T> {
-    fn start(pause: Pause, server: Arc<Server>, open: Open<T>) -> Self {
+    fn start(pause: Pause, server: Arc<Server>, why: Option<&ServerError>, open: Open<T>) -> Self {
+        let why = Arc::new(Mutex::new(why.map(|e| server.sentence(e))));
+        let known = why.clone();
         let (sender, outcome) = sync_channel(1);
         let wanted = Arc::new(());
         let still = Arc::downgrade(&wanted);
         let thread = std::thread::Builder::new().name("redis-reconnect".to_owned());
         let started = thread.spawn(move || {
             pause.sleep();
-            try_until_done(&server, &open, &still, &sender);
+            try_until_done(&server, &open, &known, &still, &sender);
         });
         let ready = started.err().map(|e| Err(ServerError::Lost(e)));
-        Self { outcome, ready, pause, _wanted: wanted }
+        Self { outcome, ready, pause, why, _wanted: wanted }
     }
 
     /// Sleeps until it is over, or for so long.
@@ -98,11 +110,18 @@ impl<T: Send + 'static> Reconnect<T> {
     }
 }
 
-fn try_until_done<T>(server: &Server, open: &Open<T>, still_wanted: &Weak<()>, outcome: &SyncSender<Outcome<T>>) {
+fn try_until_done<T>(
+    server: &Server,
+    open: &Open<T>,
+    why: &Mutex<Option<String>>,
+    still_wanted: &Weak<()>,
+    outcome: &SyncSender<Outcome<T>>,
+) {
     let mut pause = PAUSE;
     while still_wanted.strong_count() > 0 {
         match open(server) {
             Err(e) if e.may_pass() => {
+                *why.lock().unwrap_or_else(PoisonError::into_inner) = Some(server.sentence(&e));
                 pause.grow();
                 pause.sleep();
             }

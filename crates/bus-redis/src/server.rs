@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tickpath_bus_api::url::{TLS_OPTIONS, Url};
+use tickpath_bus_api::url::{SENTINEL_PASSWORD_OPTION, SILENCE_OPTION, TLS_OPTIONS, Url};
 use tickpath_bus_api::{ConnectError, ReceiveError};
 use tickpath_clock::HostClock;
 use tickpath_tls::{ALL_VERSIONS, ClientConfig, client_config};
@@ -24,7 +24,7 @@ const SENTINEL_PORT: u16 = 26379;
 
 /// What a URL of this transport looks like.
 const FORM: &str = "use redis://[USER:PASSWORD@]HOST:PORT[,HOST:PORT][/DATABASE][?streams][&tls][&cluster]\
-                    [&sentinel=NAME] or redis+unix:///PATH/TO/SOCKET[?streams]";
+                    [&sentinel=NAME[&sentinel-password=…]][&silence=SECONDS] or redis+unix:///PATH/TO/SOCKET[?streams][&silence=SECONDS]";
 
 /// The longest path that a Unix socket can have, in bytes.
 const MAX_PATH_BYTES: usize = 107;
@@ -39,11 +39,14 @@ pub(crate) struct Server {
     mechanism: Mechanism,
     /// The addresses are those of sentinels, who know where the master of this name is.
     sentinel: Option<String>,
+    /// The sentinels' own password, if they have another one than the servers.
+    sentinel_password: Option<String>,
     /// The addresses are those of nodes of a cluster.
     is_cluster: bool,
     /// The slot of the name that is spoken of, which one node of a cluster has.
     slot: Option<u16>,
     tls: Option<Arc<ClientConfig>>,
+    silence: Duration,
     clock: HostClock,
 }
 
@@ -69,7 +72,10 @@ impl Server {
         let refused = |what: &str| ConnectError::Url(format!("{what}; {FORM}"));
         let is_unix = url.starts_with("redis+unix://");
         let [tls, ca, cert, key] = TLS_OPTIONS;
-        let options = if is_unix { &["streams"][..] } else { &["streams", "sentinel", "cluster", tls, ca, cert, key] };
+        let options = match is_unix {
+            true => &["streams", SILENCE_OPTION][..],
+            false => &["streams", "sentinel", SENTINEL_PASSWORD_OPTION, "cluster", SILENCE_OPTION, tls, ca, cert, key],
+        };
         let url = Url::parse(url, options, FORM)?;
         for option in ["streams", "tls", "cluster"] {
             if url.option(option).is_some_and(|value| !value.is_empty()) {
@@ -88,6 +94,10 @@ impl Server {
         if sentinel.as_deref() == Some("") {
             return Err(refused("'sentinel' in the URL names no master"));
         }
+        let sentinel_password = url.option(SENTINEL_PASSWORD_OPTION).map(str::to_owned);
+        if sentinel_password.is_some() && sentinel.is_none() {
+            return Err(refused("there is a password of sentinels, and none are asked for: add 'sentinel=NAME'"));
+        }
         let is_cluster = url.has("cluster");
         if is_cluster && sentinel.is_some() {
             return Err(refused("a cluster has no sentinels; write either of them"));
@@ -103,9 +113,11 @@ impl Server {
             database: database.map_err(refused)?,
             mechanism: if url.has("streams") { Mechanism::Streams } else { Mechanism::Plain },
             sentinel,
+            sentinel_password,
             is_cluster,
             slot: None,
             tls: tls.transpose().map_err(ConnectError::Url)?,
+            silence: url.silence().map_err(|what| refused(&what))?,
             clock: HostClock::get().map_err(|e| ConnectError::Other(Box::new(e)))?,
             login: url.password.map(|password| (url.user, password)),
         })
@@ -141,6 +153,11 @@ impl Server {
         self.sentinel.as_deref()
     }
 
+    /// User name, if any, and password, of the sentinels.
+    pub fn sentinel_login(&self) -> Option<(Option<&str>, &str)> {
+        self.sentinel_password.as_deref().map(|password| (None, password)).or_else(|| self.login())
+    }
+
     /// Whether one of several is the master.
     pub fn is_one_of_several(&self) -> bool {
         self.addresses.len() > 1 || self.sentinel.is_some()
@@ -154,6 +171,11 @@ impl Server {
     /// What carries topics and queues there.
     pub fn mechanism(&self) -> Mechanism {
         self.mechanism
+    }
+
+    /// How long it may say nothing to who listens.
+    pub fn silence(&self) -> Duration {
+        self.silence
     }
 
     /// What waiting for it goes by.
@@ -178,7 +200,12 @@ impl Server {
 
     /// An error for who receives or pulls.
     pub fn receive_error(&self, error: &ServerError) -> ReceiveError {
-        ReceiveError::Other(format!("{} {error}", self.name()).into())
+        ReceiveError::Other(self.sentence(error).into())
+    }
+
+    /// An error with the server's name before it.
+    pub fn sentence(&self, error: &ServerError) -> String {
+        format!("{} {error}", self.name())
     }
 }
 

@@ -5,7 +5,9 @@
 use std::borrow::Cow;
 use std::fmt::{self, Write};
 
-use serde_json::Value;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
 use tickpath_bus_api::{OriginTracker, wire};
 
 use crate::error::ServerError;
@@ -146,8 +148,9 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// What others put there: all fields in their order as an object in JSON, where bytes that are no UTF-8 become U+FFFD;
-    /// of a field that is called as ours and is the only one, the value.
+    /// What others put there: all fields in their order as an object in JSON. A value that is no UTF-8 is an object there,
+    /// `{"base64":"…"}`; a name that is none is `base64:…`, and so is one that begins like that itself. So no byte is lost. Of
+    /// a field that is called as ours and is the only one, the value.
     pub fn foreign(&self) -> Result<Cow<'a, [u8]>, Malformed> {
         let mut items = self.fields.clone();
         let fields = items.array()? / 2;
@@ -159,12 +162,29 @@ impl<'a> Entry<'a> {
         // As text: a map would lose their order, and a name that comes twice.
         let mut object = String::from("{");
         for _ in 0..fields {
-            let [name, value] = [items.bulk()?, items.bulk()?].map(|bytes| Value::from(String::from_utf8_lossy(bytes)));
+            let (name, value) = (name_in_json(items.bulk()?), value_in_json(items.bulk()?));
             let comma = if object.len() > 1 { "," } else { "" };
             write!(object, "{comma}{name}:{value}").expect("a string takes all");
         }
         object.push('}');
         Ok(Cow::Owned(object.into_bytes()))
+    }
+}
+
+/// What a name of a field that is no text begins with, before its bytes in base64.
+const BASE64: &str = "base64:";
+
+fn name_in_json(bytes: &[u8]) -> Value {
+    match str::from_utf8(bytes) {
+        Ok(text) if !text.starts_with(BASE64) => Value::from(text),
+        _ => Value::from(format!("{BASE64}{}", STANDARD.encode(bytes))),
+    }
+}
+
+fn value_in_json(bytes: &[u8]) -> Value {
+    match str::from_utf8(bytes) {
+        Ok(text) => Value::from(text),
+        Err(_) => json!({ "base64": STANDARD.encode(bytes) }),
     }
 }
 
@@ -263,6 +283,34 @@ mod tests {
             prop_assert_eq!(Id::parse(first.to_string().as_bytes()), Ok(first));
             prop_assert_eq!(first.cmp(&second), a.cmp(&b));
             prop_assert!(Id::START <= first);
+        }
+    }
+
+    /// The bytes of a field's name, and of its value, as a reader of the page gets them back.
+    fn back(name: &str, value: &Value) -> (Vec<u8>, Vec<u8>) {
+        let decode = |text: &str| STANDARD.decode(text).expect("it is base64");
+        let name = name.strip_prefix(BASE64).map_or_else(|| name.as_bytes().to_vec(), decode);
+        let value = value.as_str().map_or_else(
+            || decode(value["base64"].as_str().expect("it is text or base64")),
+            |text| text.as_bytes().to_vec(),
+        );
+        (name, value)
+    }
+
+    proptest! {
+        #[test]
+        fn fields_of_any_bytes_stay_what_they_are(
+            name in prop_oneof![".*".prop_map(String::into_bytes), any::<Vec<u8>>(), Just(b"base64:/w==".to_vec())],
+            value: Vec<u8>,
+        ) {
+            let mut reply = b"*2\r\n$3\r\n7-0\r\n*4\r\n$1\r\na\r\n$1\r\nb\r\n".to_vec();
+            resp::bulk(&mut reply, &[&name]);
+            resp::bulk(&mut reply, &[&value]);
+            let entry = Entry::read(&mut Items::of(&reply)).unwrap().expect("it is no null");
+            let read: serde_json::Map<String, Value> = serde_json::from_slice(&entry.foreign().unwrap()).unwrap();
+            prop_assume!(name != b"a");
+            let (read_name, read_value) = read.iter().find(|(name, _)| *name != "a").expect("it is there");
+            prop_assert_eq!(back(read_name, read_value), (name, value));
         }
     }
 

@@ -26,7 +26,6 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use tickpath_bus_api::{Event, Foreign, Gap, OriginTracker, Start, wire};
-use tickpath_clock::HostClock;
 
 use crate::error::ServerError;
 use crate::info::Run;
@@ -67,6 +66,12 @@ pub(crate) struct Feed {
     ahead: Ahead,
     /// When the reader asked, found nothing or slept last.
     seen: Moment,
+    /// When he asked last.
+    asked: Moment,
+    /// That question has no end.
+    is_endless: bool,
+    /// How long the server may say nothing.
+    silence: Duration,
     /// When he asked last for the stream's length or the server's count.
     looked: Moment,
     need: Need,
@@ -120,7 +125,7 @@ impl Feed {
             (Start::Now, Some(extent)) => (extent.last, extent.added),
             (Start::Oldest | Start::Sequence(_) | Start::After(_), Some(extent)) => (Id::START, extent.gone()),
         };
-        Self::asking(link, topic, Progress::begin(place, read, run), extent, server.clock())
+        Self::asking(link, topic, Progress::begin(place, read, run), extent, server)
     }
 
     /// Connects again, and goes on behind the last entry that came, wherever that is possible; `seen` had come by then.
@@ -136,7 +141,7 @@ impl Feed {
         let (has_place, is_another) = (at_place == Some(true), at_place == Some(false));
         let has_furthest = at_furthest == Some(true);
         let progress = before.resumed(Found { run, extent, has_place, is_another, has_furthest });
-        Self::asking(link, topic, progress, extent, server.clock())
+        Self::asking(link, topic, progress, extent, server)
     }
 
     fn asking(
@@ -144,9 +149,9 @@ impl Feed {
         topic: &str,
         progress: Progress,
         extent: Option<Extent>,
-        clock: HostClock,
+        server: &Server,
     ) -> Result<Self, ServerError> {
-        let now = Moment::now(clock);
+        let (now, silence) = (Moment::now(server.clock()), server.silence());
         let need = Need {
             always: extent.is_some_and(|extent| extent.is_trimmed()),
             is_met: false,
@@ -154,8 +159,9 @@ impl Feed {
             gone: extent.map_or(Some(0), |extent| extent.gone()),
             publishers: HashSet::new(),
         };
-        let (seen, looked, ahead) = (now, now, Ahead::Nothing);
-        let mut feed = Self { link, progress, left: 0, is_stale: false, ahead, seen, looked, need };
+        let (seen, asked, looked, ahead) = (now, now, now, Ahead::Nothing);
+        let (left, is_stale, is_endless) = (0, false, false);
+        let mut feed = Self { link, progress, left, is_stale, ahead, seen, asked, is_endless, silence, looked, need };
         feed.ask(topic, Why::Next)?;
         // Its count is known from just now.
         feed.need.is_met = true;
@@ -174,8 +180,10 @@ impl Feed {
             Why::Next | Why::Again if self.need.is_suspected => Ahead::SuspectCount,
             Why::Next | Why::Again => Ahead::Length,
         };
-        let question = if self.seen.is_past(RARELY_NS) { ENDLESS_MS } else { QUESTION_MS };
+        self.is_endless = self.seen.is_past(RARELY_NS);
+        let question = if self.is_endless { ENDLESS_MS } else { QUESTION_MS };
         self.seen = self.seen.restarted();
+        self.asked = self.seen;
         if self.ahead != Ahead::Nothing {
             self.looked = self.seen;
         }
@@ -256,12 +264,22 @@ impl Feed {
                 None => {
                     if !self.link.receive()? {
                         self.seen = self.seen.restarted();
+                        self.prove()?;
                         return Ok(false);
                     }
                 }
             }
         }
         Ok(true)
+    }
+
+    /// Nothing has come: fails if the server has said nothing for as long as it may, though an answer was due. A question
+    /// without an end has none: there it is told apart whether the server is gone or has nothing to say.
+    fn prove(&self) -> Result<(), ServerError> {
+        if self.asked.elapsed().min(self.link.quiet()) < self.silence {
+            return Ok(());
+        }
+        Err(if self.is_endless { ServerError::Unproven } else { ServerError::Silent(self.silence) })
     }
 
     /// True when what was asked for in front of the question has come, and what is missed is known, or may be.
@@ -319,6 +337,7 @@ impl Feed {
                 return Ok(Some(length));
             }
             if !self.link.receive()? {
+                self.prove()?;
                 return Ok(None);
             }
         }
@@ -331,12 +350,13 @@ impl Feed {
             0 if self.ahead == Ahead::Nothing => self.link.entries()?.is_some(),
             _ => self.link.length(self.messages())?.is_some(),
         };
-        if !has_more && !timeout.is_zero() {
-            self.link.receive_within(timeout)?;
-            // He looks as soon as something comes.
-            self.seen = self.seen.restarted();
+        if has_more || timeout.is_zero() {
+            return Ok(());
         }
-        Ok(())
+        let has_come = self.link.receive_within(timeout.min(self.silence))?;
+        // He looks as soon as something comes.
+        self.seen = self.seen.restarted();
+        if has_come { Ok(()) } else { self.prove() }
     }
 }
 

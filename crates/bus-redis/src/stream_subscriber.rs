@@ -31,6 +31,8 @@ pub(crate) struct StreamSubscriber {
     progress: Progress,
     tracker: OriginTracker,
     state: State<Feed>,
+    /// The connection is made again though nothing says that it was lost.
+    is_renewed: bool,
     reconnects: u64,
     pauses: Pauses,
 }
@@ -47,13 +49,17 @@ impl StreamSubscriber {
         };
         let feed = feed.map_err(|e| server.error(&e))?;
         let (topic, progress, pauses) = (topic.to_owned(), feed.progress.clone(), Pauses::new(PAUSE, server.clock()));
-        Ok(Self { server, topic, wait, progress, tracker, state: State::Connected(feed), reconnects: 0, pauses })
+        let (state, is_renewed, reconnects) = (State::Connected(feed), false, 0);
+        Ok(Self { server, topic, wait, progress, tracker, state, is_renewed, reconnects, pauses })
     }
 
-    fn reconnect(&mut self) {
+    fn reconnect(&mut self, why: &ServerError) {
         let (topic, before, seen) = (self.topic.clone(), self.progress.clone(), self.tracker.clone());
         let open = Box::new(move |server: &Server| Feed::resume(server, &topic, &before, &seen));
-        self.state.renew_after(self.pauses.next_pause(), &self.server, open);
+        // That nobody knows whether the server is there is no outage, as long as it lets us in again.
+        self.is_renewed = matches!(why, ServerError::Unproven);
+        let why = Some(why).filter(|_| !self.is_renewed);
+        self.state.renew_after(self.pauses.next_pause(), &self.server, why, open);
     }
 
     /// True if the connection is there again by now.
@@ -62,11 +68,11 @@ impl StreamSubscriber {
         match self.state.outcome() {
             None => Ok(false),
             Some(Ok(())) => {
-                self.reconnects += 1;
+                self.reconnects += u64::from(!self.is_renewed);
                 Ok(true)
             }
             Some(Err(e)) => {
-                self.reconnect();
+                self.reconnect(&e);
                 Err(self.server.receive_error(&e))
             }
         }
@@ -89,7 +95,7 @@ impl Subscriber for StreamSubscriber {
         });
         let Err(e) = drained else { return Ok(handed_over) };
         self.progress = feed.progress.clone();
-        self.reconnect();
+        self.reconnect(&e);
         // What does not pass by itself would come again and again, and nobody would know.
         if e.may_pass() || handed_over > 0 { Ok(handed_over) } else { Err(self.server.receive_error(&e)) }
     }
@@ -102,19 +108,19 @@ impl Subscriber for StreamSubscriber {
         let lost = match &mut self.state {
             State::Lost(reconnect) => {
                 reconnect.wait(timeout);
-                false
+                None
             }
             // An error that the server sent is still there for the next look.
             State::Connected(feed) => {
-                let lost = feed.sleep(timeout).is_err_and(|e: ServerError| e.may_pass());
-                if lost {
+                let lost = feed.sleep(timeout).err().filter(ServerError::may_pass);
+                if lost.is_some() {
                     self.progress = feed.progress.clone();
                 }
                 lost
             }
         };
-        if lost {
-            self.reconnect();
+        if let Some(e) = lost {
+            self.reconnect(&e);
         }
     }
 
@@ -136,5 +142,17 @@ impl Subscriber for StreamSubscriber {
 
     fn reconnects(&self) -> Option<u64> {
         Some(self.reconnects)
+    }
+
+    fn duplicates(&self) -> Option<u64> {
+        Some(self.tracker.again())
+    }
+
+    fn late(&self) -> Option<u64> {
+        Some(self.tracker.late())
+    }
+
+    fn outage(&self) -> Option<String> {
+        self.state.outage()
     }
 }

@@ -33,10 +33,10 @@ impl RedisSubscriber {
         Ok(Self { server, topic, wait, state: State::Connected(link), tracker, reconnects: 0, pauses })
     }
 
-    fn reconnect(&mut self) {
+    fn reconnect(&mut self, why: &ServerError) {
         let topic = self.topic.clone();
         let open = Box::new(move |server: &Server| subscribe(server, &topic));
-        self.state.renew_after(self.pauses.next_pause(), &self.server, open);
+        self.state.renew_after(self.pauses.next_pause(), &self.server, Some(why), open);
     }
 
     /// True if the connection is there again by now.
@@ -49,7 +49,7 @@ impl RedisSubscriber {
                 Ok(true)
             }
             Some(Err(e)) => {
-                self.reconnect();
+                self.reconnect(&e);
                 Err(self.server.receive_error(&e))
             }
         }
@@ -73,12 +73,13 @@ impl Subscriber for RedisSubscriber {
             }
         };
         let mut handed_over = 0;
-        let drained = drain(link, &mut self.tracker, limit, &mut |event| {
+        let silence = self.server.silence();
+        let drained = drain(link, silence, &mut self.tracker, limit, &mut |event| {
             handed_over += 1;
             handler(event);
         });
         let Err(e) = drained else { return Ok(handed_over) };
-        self.reconnect();
+        self.reconnect(&e);
         // What does not pass by itself would come again and again, and nobody would know.
         if e.may_pass() || handed_over > 0 { Ok(handed_over) } else { Err(self.server.receive_error(&e)) }
     }
@@ -88,16 +89,17 @@ impl Subscriber for RedisSubscriber {
             return self.wait.idle();
         }
         let timeout = Duration::from_nanos(timeout_ns);
-        let lost = match &mut self.state {
+        let slept = match &mut self.state {
             State::Lost(reconnect) => {
                 reconnect.wait(timeout);
-                false
+                Ok(())
             }
-            // Any other error is still there for the next look.
-            State::Connected(link) => sleep(link, timeout).is_err_and(|e| e.may_pass()),
+            State::Connected(link) => sleep(link, timeout, self.server.silence()),
         };
-        if lost {
-            self.reconnect();
+        match slept {
+            Err(e) if e.may_pass() => self.reconnect(&e),
+            // Any other error is still there for the next look.
+            _ => {}
         }
     }
 
@@ -112,6 +114,18 @@ impl Subscriber for RedisSubscriber {
     fn reconnects(&self) -> Option<u64> {
         Some(self.reconnects)
     }
+
+    fn duplicates(&self) -> Option<u64> {
+        Some(self.tracker.again())
+    }
+
+    fn late(&self) -> Option<u64> {
+        Some(self.tracker.late())
+    }
+
+    fn outage(&self) -> Option<String> {
+        self.state.outage()
+    }
 }
 
 /// A connection that is subscribed.
@@ -124,6 +138,7 @@ fn subscribe(server: &Server, channel: &str) -> Result<Link, ServerError> {
 /// Hands over what has come. Looks at no more than `limit` replies, also where they are no messages.
 fn drain(
     link: &mut Link,
+    silence: Duration,
     tracker: &mut OriginTracker,
     limit: usize,
     handler: &mut dyn FnMut(Event<'_>),
@@ -134,7 +149,7 @@ fn drain(
                 break length;
             }
             if !link.receive()? {
-                return Ok(());
+                return link.prove(silence);
             }
         };
         let message = resp::message(link.reply(length));
@@ -146,9 +161,9 @@ fn drain(
 }
 
 /// Sleeps until bytes come, unless a whole reply is here already.
-fn sleep(link: &mut Link, timeout: Duration) -> Result<(), ServerError> {
-    if link.length(1)?.is_none() && !timeout.is_zero() {
-        link.receive_within(timeout)?;
+fn sleep(link: &mut Link, timeout: Duration, silence: Duration) -> Result<(), ServerError> {
+    if link.length(1)?.is_some() || timeout.is_zero() || link.receive_within(timeout.min(silence / 2))? {
+        return Ok(());
     }
-    Ok(())
+    link.prove(silence)
 }

@@ -6,11 +6,12 @@
 //! | `@FILE` | the URL in the file |
 //! | `SCHEME://USER@HOST?password=env:NAME` | that URL, with the password from the environment |
 //! | `SCHEME://USER@HOST?password=file:PATH` | that URL, with the password from the file |
+//! | `redis://HOST?sentinel=NAME&sentinel-password=env:NAME` | the same of the password of the sentinels |
 //!
 //! Of a file its first line counts.
 
 use tickpath_bus_api::ConnectError;
-use tickpath_bus_api::url::PASSWORD_OPTION;
+use tickpath_bus_api::url::{PASSWORD_OPTION, SENTINEL_PASSWORD_OPTION};
 
 /// The URL that is meant, whole. One that holds everything itself stays as it is.
 pub fn resolve(text: &str) -> Result<String, ConnectError> {
@@ -24,25 +25,40 @@ pub fn resolve(text: &str) -> Result<String, ConnectError> {
     with_password(url)
 }
 
-/// Puts the password to where it belongs, if the URL says where to find it.
+/// Puts the passwords to where they belong, if the URL says where to find them.
 fn with_password(url: String) -> Result<String, ConnectError> {
     let Some((place, options)) = url.split_once('?') else { return Ok(url) };
-    let is_ours = |option: &&str| option.split('=').next() == Some(PASSWORD_OPTION);
-    let Some(option) = options.split('&').find(is_ours) else { return Ok(url) };
-    let password = match option.split_once('=').and_then(|(_, source)| source.split_once(':')) {
-        Some(("env", name)) => variable(name)?,
-        Some(("file", file)) => first_line(file)?,
+    let (mut place, mut others) = (place.to_owned(), Vec::new());
+    for option in options.split('&') {
+        let (name, source) = option.split_once('=').unwrap_or((option, ""));
+        match name {
+            PASSWORD_OPTION => place = with_login(&place, &secret(name, source)?)?,
+            SENTINEL_PASSWORD_OPTION => others.push(format!("{name}={}", encode(&secret(name, source)?))),
+            _ => others.push(option.to_owned()),
+        }
+    }
+    let mark = if others.is_empty() { "" } else { "?" };
+    Ok(format!("{place}{mark}{}", others.join("&")))
+}
+
+/// The password that lies where the option of this name says.
+fn secret(name: &str, source: &str) -> Result<String, ConnectError> {
+    match source.split_once(':') {
+        Some(("env", variable)) => self::variable(variable),
+        Some(("file", file)) => first_line(file),
         // What stands there may be the password itself.
-        _ => return Err(refused("behind 'password=' stands env:NAME or file:PATH, and not the password")),
-    };
+        _ => Err(refused(&format!("behind '{name}=' stands env:NAME or file:PATH, and not the password"))),
+    }
+}
+
+/// A URL up to its options, with this password.
+fn with_login(place: &str, password: &str) -> Result<String, ConnectError> {
     let (scheme, rest) = place.split_once("://").ok_or_else(|| refused("a URL begins with what speaks there"))?;
     let (user, servers) = rest.rsplit_once('@').unwrap_or(("", rest));
     if user.contains(':') {
         return Err(refused("there is a password in the URL already, and 'password=' names another one"));
     }
-    let others: Vec<&str> = options.split('&').filter(|option| !is_ours(option)).collect();
-    let mark = if others.is_empty() { "" } else { "?" };
-    Ok(format!("{scheme}://{user}:{}@{servers}{mark}{}", encode(&password), others.join("&")))
+    Ok(format!("{scheme}://{user}:{}@{servers}", encode(password)))
 }
 
 fn variable(name: &str) -> Result<String, ConnectError> {
@@ -88,6 +104,10 @@ mod tests {
             ("redis://h:1".to_owned(), "redis://h:1"),
             ("redis://ann:x@h?streams".to_owned(), "redis://ann:x@h?streams"),
             (format!("redis://ann@h:1/2?password=file:{path}&streams"), "redis://ann:s%40c%3Ar%3Ft@h:1/2?streams"),
+            (
+                format!("redis://h?sentinel=m&sentinel-password=file:{path}&password=file:{path}"),
+                "redis://:s%40c%3Ar%3Ft@h?sentinel=m&sentinel-password=s%40c%3Ar%3Ft",
+            ),
             (format!("nats://h,g?tls&password=file:{path}"), "nats://:s%40c%3Ar%3Ft@h,g?tls"),
             (format!("amqp://ann@h?password=file:{path}"), "amqp://ann:s%40c%3Ar%3Ft@h"),
         ] {
@@ -105,6 +125,7 @@ mod tests {
             ("@/no/such/file", "/no/such/file"),
             ("redis://h?password=secret", "env:NAME or file:PATH"),
             ("redis://h?streams&password", "env:NAME or file:PATH"),
+            ("redis://h?sentinel=m&sentinel-password=secret", "env:NAME or file:PATH"),
             ("redis://h?password=file:/no/such/file", "/no/such/file"),
             ("redis://ann:secret@h?password=file:/dev/null", "nothing in its first line"),
         ] {

@@ -18,6 +18,7 @@ mod builds;
 mod figures;
 mod hog;
 mod lies;
+mod limit;
 mod machine;
 mod messages;
 mod orders;

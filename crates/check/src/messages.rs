@@ -9,6 +9,7 @@ use tickpath_harness::signals::{Stopping, kill};
 use tickpath_lab_bus::pubsub::{Ends, run, run_with};
 use tickpath_result::Run;
 
+use crate::relay::{Relay, Spoils};
 use crate::stage::{COUNT, Finding, RATE, Stage, judgeable, ms};
 use crate::tamper::{Fault, Tamper};
 
@@ -43,6 +44,32 @@ pub(crate) fn doubled(stage: &Stage<'_>, on_log: bool) -> Result<Finding, LabErr
 
 pub(crate) fn swapped(stage: &Stage<'_>, on_log: bool) -> Result<Finding, LabError> {
     counted(stage, on_log, Fault::Swap, ["swapped", "came behind"], |run| run.counts.reordered)
+}
+
+/// The wire between a Redis server and its subscriber doubles messages, which the subscriber hands over once.
+pub(crate) fn doubled_on_the_wire(stage: &Stage<'_>) -> Result<Finding, LabError> {
+    on_the_wire(stage, Spoils::Doubles, ["doubled", "came twice"], |run| run.counts.duplicated)
+}
+
+/// It swaps them: the subscriber tells a loss, and hands over what comes late no more. None is lost on the wire.
+pub(crate) fn swapped_on_the_wire(stage: &Stage<'_>) -> Result<Finding, LabError> {
+    let mut finding = on_the_wire(stage, Spoils::Swaps, ["swapped", "came behind"], |run| {
+        if run.counts.lost == 0 { run.counts.reordered } else { 0 }
+    })?;
+    finding.planted += ", none lost";
+    Ok(finding)
+}
+
+fn on_the_wire(
+    stage: &Stage<'_>,
+    spoils: Spoils,
+    [what, words]: [&str; 2],
+    of: fn(&Run) -> u64,
+) -> Result<Finding, LabError> {
+    let server = stage.server()?;
+    let relay = Relay::start(server.port, spoils)?;
+    let run = run(stage.lab, &stage.settings(&relay.url()))?;
+    Ok(exactly(&run, relay.spoiled(), of(&run), what, words))
 }
 
 /// What is spoiled, and how the run's note has it.

@@ -1,9 +1,9 @@
-//! Somebody on the wire before a Redis server: passes on what clients ask, but of what they publish and push one in a
-//! hundred, and counts what it dropped.
+//! Somebody on the wire before a Redis server: passes on what is said, but of the messages spoils one in a hundred, and counts
+//! them.
 //!
 //! ```text
 //!   client ── PUBLISH, LPUSH, … ──> relay ── the same; DBSIZE instead of what is dropped ──> server
-//!     └───────────<──────────────────────── answers ──────────────────────────<────────────────┘
+//!     └──<── answers, and messages to subscribers, some twice or behind the next one ──<───────┘
 //! ```
 //! So every workload that reaches its server by a URL can be lied to, and none has to know.
 
@@ -23,6 +23,20 @@ const INSTEAD: &[u8] = b"*1\r\n$6\r\nDBSIZE\r\n";
 /// What brings a server a message.
 const MESSAGES: [&[u8]; 2] = [b"$7\r\nPUBLISH\r\n", b"$5\r\nLPUSH\r\n"];
 
+/// What a message to a subscriber begins with.
+const TOLD: &[u8] = b"*3\r\n$7\r\nmessage\r\n";
+
+/// What it does to messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Spoils {
+    /// Those that clients publish and push: they never arrive.
+    Drops,
+    /// Those to subscribers: they arrive twice.
+    Doubles,
+    /// Those to subscribers: they arrive behind the next one.
+    Swaps,
+}
+
 /// A relay before a server of this host; ends with this value, its connections with those who made them.
 pub(crate) struct Relay {
     port: u16,
@@ -33,12 +47,12 @@ pub(crate) struct Relay {
 struct Counts {
     is_over: AtomicBool,
     seen: AtomicU64,
-    dropped: AtomicU64,
+    spoiled: AtomicU64,
 }
 
 impl Relay {
     /// Before the server that listens on this port.
-    pub fn start(server: u16) -> Result<Self, LabError> {
+    pub fn start(server: u16, spoils: Spoils) -> Result<Self, LabError> {
         let failed = |e: io::Error| LabError::Failed(format!("the relay cannot listen on loopback: {e}"));
         let listener = TcpListener::bind("127.0.0.1:0").map_err(failed)?;
         let port = listener.local_addr().map_err(failed)?.port();
@@ -51,7 +65,7 @@ impl Relay {
                 }
                 let counts = shared.clone();
                 // Whoever waits at the other end sees the connection close.
-                thread::spawn(move || carry(&client, server, &counts));
+                thread::spawn(move || carry(&client, server, spoils, &counts));
             }
         });
         Ok(Self { port, counts })
@@ -62,9 +76,9 @@ impl Relay {
         format!("redis://127.0.0.1:{}", self.port)
     }
 
-    /// How many messages it dropped.
-    pub fn dropped(&self) -> u64 {
-        self.counts.dropped.load(Ordering::Relaxed)
+    /// How many messages it spoiled.
+    pub fn spoiled(&self) -> u64 {
+        self.counts.spoiled.load(Ordering::Relaxed)
     }
 }
 
@@ -77,41 +91,60 @@ impl Drop for Relay {
 }
 
 impl Counts {
-    /// Counts a message; whether it is one to drop.
-    fn drops(&self) -> bool {
+    /// Counts a message; whether it is one to spoil.
+    fn is_spoiled(&self) -> bool {
         let seen = 1 + self.seen.fetch_add(1, Ordering::Relaxed);
-        let is_dropped = seen % EVERY == EVERY / 2;
-        self.dropped.fetch_add(u64::from(is_dropped), Ordering::Relaxed);
-        is_dropped
+        let is_spoiled = seen % EVERY == EVERY / 2;
+        self.spoiled.fetch_add(u64::from(is_spoiled), Ordering::Relaxed);
+        is_spoiled
     }
 }
 
 /// One connection, until either end closes it.
-fn carry(client: &TcpStream, server: u16, counts: &Counts) -> io::Result<()> {
+fn carry(client: &TcpStream, server: u16, spoils: Spoils, counts: &Counts) -> io::Result<()> {
     let server = TcpStream::connect(("127.0.0.1", server))?;
     client.set_nodelay(true)?;
     server.set_nodelay(true)?;
     thread::scope(|scope| {
         scope.spawn(|| {
-            let (mut from, mut to) = (&server, client);
-            let _ = io::copy(&mut from, &mut to);
+            let _ = answer(&server, client, spoils, counts);
             let _ = client.shutdown(Shutdown::Both);
         });
-        let asked = ask(client, &server, counts);
+        let asked = ask(client, &server, spoils, counts);
         let _ = server.shutdown(Shutdown::Both);
         asked
     })
 }
 
-fn ask(client: &TcpStream, mut server: &TcpStream, counts: &Counts) -> io::Result<()> {
+fn ask(client: &TcpStream, mut server: &TcpStream, spoils: Spoils, counts: &Counts) -> io::Result<()> {
     let mut client = BufReader::new(client);
     loop {
-        let command = command(&mut client)?;
+        let command = value(&mut client)?;
         if command.is_empty() {
             return Ok(());
         }
-        let is_dropped = is_message(&command) && counts.drops();
+        let is_dropped = spoils == Spoils::Drops && is_message(&command) && counts.is_spoiled();
         server.write_all(if is_dropped { INSTEAD } else { &command })?;
+    }
+}
+
+/// What the server says. A message that waits for the next one goes when there is none, too.
+fn answer(server: &TcpStream, mut client: &TcpStream, spoils: Spoils, counts: &Counts) -> io::Result<()> {
+    let mut server = BufReader::new(server);
+    let mut kept = Vec::new();
+    loop {
+        let said = value(&mut server)?;
+        let is_spoiled = spoils != Spoils::Drops && said.starts_with(TOLD) && counts.is_spoiled();
+        if is_spoiled && spoils == Spoils::Swaps {
+            kept = said;
+            continue;
+        }
+        client.write_all(&said)?;
+        client.write_all(if is_spoiled { &said } else { &kept })?;
+        kept.clear();
+        if said.is_empty() {
+            return Ok(());
+        }
     }
 }
 
@@ -120,22 +153,28 @@ fn is_message(command: &[u8]) -> bool {
     name.is_some_and(|name| MESSAGES.iter().any(|message| name.starts_with(message)))
 }
 
-/// The bytes of one command, which is an array of texts; none at the end.
-fn command(from: &mut impl BufRead) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    for _ in 0..length(from, &mut bytes)? {
-        let text = length(from, &mut bytes)?;
-        from.by_ref().take(text + 2).read_to_end(&mut bytes)?;
+/// The bytes of one command or answer, with all that is in it; none at the end.
+fn value(from: &mut impl BufRead) -> io::Result<Vec<u8>> {
+    let (mut bytes, mut left) = (Vec::new(), 1);
+    while left > 0 {
+        let start = bytes.len();
+        let length = length(from, &mut bytes)?;
+        left -= 1;
+        match (bytes.get(start), length) {
+            (Some(b'*'), Some(values)) => left += values,
+            (Some(b'$'), Some(text)) => _ = from.by_ref().take(text + 2).read_to_end(&mut bytes)?,
+            _ => {}
+        }
     }
     Ok(bytes)
 }
 
-/// Reads one line, and the number in it: of texts, or of the bytes of one.
-fn length(from: &mut impl BufRead, bytes: &mut Vec<u8>) -> io::Result<u64> {
+/// Reads one line, and the number in it, if there is one: of values, or of the bytes of a text.
+fn length(from: &mut impl BufRead, bytes: &mut Vec<u8>) -> io::Result<Option<u64>> {
     let start = bytes.len();
     from.read_until(b'\n', bytes)?;
     let digits = bytes.get(start + 1..).and_then(|digits| std::str::from_utf8(digits).ok());
-    Ok(digits.and_then(|digits| digits.trim_end().parse().ok()).unwrap_or(0))
+    Ok(digits.and_then(|digits| digits.trim_end().parse().ok()))
 }
 
 #[cfg(test)]
@@ -153,16 +192,34 @@ mod tests {
         let wire = commands.map(|(bytes, _)| bytes).concat();
         let mut wire = wire.as_slice();
         for (bytes, is_one) in commands {
-            let read = command(&mut wire).expect("memory can be read");
+            let read = value(&mut wire).expect("memory can be read");
             assert_eq!((read.as_slice(), is_message(&read)), (bytes, is_one));
         }
-        assert!(command(&mut wire).expect("memory can be read").is_empty());
+        assert!(value(&mut wire).expect("memory can be read").is_empty());
     }
 
     #[test]
-    fn one_in_a_hundred_is_dropped_and_counted() {
+    fn answers_are_told_apart_whatever_is_in_them() {
+        let answers: [&[u8]; 6] = [
+            b"+OK\r\n",
+            b":7\r\n",
+            b"$-1\r\n",
+            b"*2\r\n*1\r\n$4\r\n\r\n*9\r\n:1\r\n",
+            b"*-1\r\n",
+            b"*3\r\n$7\r\nmessage\r\n$1\r\na\r\n$0\r\n\r\n",
+        ];
+        let wire = answers.concat();
+        let mut wire = wire.as_slice();
+        for bytes in answers {
+            assert_eq!(value(&mut wire).expect("memory can be read"), bytes);
+        }
+        assert!(wire.is_empty());
+    }
+
+    #[test]
+    fn one_in_a_hundred_is_spoiled_and_counted() {
         let counts = Counts::default();
-        let dropped: Vec<u64> = (1..=300).filter(|_| counts.drops()).collect();
-        assert_eq!((dropped.as_slice(), counts.dropped.into_inner()), (&[50, 150, 250][..], 3));
+        let spoiled: Vec<u64> = (1..=300).filter(|_| counts.is_spoiled()).collect();
+        assert_eq!((spoiled.as_slice(), counts.spoiled.into_inner()), (&[50, 150, 250][..], 3));
     }
 }

@@ -8,7 +8,7 @@ use tickpath_lab_path::path;
 use tickpath_result::Run;
 
 use crate::messages::{broken, exactly};
-use crate::relay::Relay;
+use crate::relay::{Relay, Spoils};
 use crate::stage::{Finding, Stage};
 
 /// Ticks or records a second, and all of them.
@@ -71,14 +71,14 @@ pub(crate) fn dropped_pushes(stage: &Stage<'_>) -> Result<Finding, LabError> {
 /// Who waits for the answer to one message sends no other: the run breaks off, and says at which.
 pub(crate) fn dropped_answer(stage: &Stage<'_>) -> Result<Finding, LabError> {
     let server = stage.server()?;
-    let relay = Relay::start(server.port)?;
+    let relay = Relay::start(server.port, Spoils::Drops)?;
     let run = pubsub::round_trip(stage.lab, &stage.settings(&relay.url()), SECONDS);
-    Ok(broken(run, &format!("{} message dropped", relay.dropped()), &["message ", " had no answer"]))
+    Ok(broken(run, &format!("{} message dropped", relay.spoiled()), &["message ", " had no answer"]))
 }
 
 fn dropped(stage: &Stage<'_>, measure: impl FnOnce(&str) -> Result<Run, LabError>) -> Result<Finding, LabError> {
     let server = stage.server()?;
-    let relay = Relay::start(server.port)?;
+    let relay = Relay::start(server.port, Spoils::Drops)?;
     let run = measure(&relay.url())?;
-    Ok(exactly(&run, relay.dropped(), run.counts.lost, "lost", "were lost"))
+    Ok(exactly(&run, relay.spoiled(), run.counts.lost, "lost", "were lost"))
 }

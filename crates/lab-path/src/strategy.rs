@@ -57,6 +57,11 @@ pub(crate) struct Traded {
     pub missed: u64,
     /// How often its connection to the ticks was made again, where the client tells.
     pub reconnects: Option<u64>,
+    /// Ticks that came twice, and ticks that came late and had been told as missed: it was handed neither.
+    #[serde(default)]
+    pub duplicates: u64,
+    #[serde(default)]
+    pub late: u64,
     pub orders: u64,
     pub denied: u64,
     /// Reports that it missed.
@@ -64,6 +69,14 @@ pub(crate) struct Traded {
     /// How often it could not hand an order over and stamped its T0 anew, as the clients of others do.
     #[serde(default)]
     pub restamped: u64,
+}
+
+impl Traded {
+    /// Takes in what its subscription has noticed beside the ticks.
+    pub fn is_done_with(&mut self, topic: &dyn Subscriber) {
+        self.reconnects = topic.reconnects();
+        (self.duplicates, self.late) = (topic.duplicates().unwrap_or(0), topic.late().unwrap_or(0));
+    }
 }
 
 /// The trader's life.
@@ -92,7 +105,7 @@ pub(crate) fn trader(role: &TraderRole, parent: &Parent) -> Result<(), LabError>
         }
         Layout::Split | Layout::Mutex => trade_beside(role, &clock, &config, topic.as_mut(), parent)?,
     };
-    strategy.traded.reconnects = topic.reconnects();
+    strategy.traded.is_done_with(&*topic);
     save(&role.out, &strategy.rows)?;
     save(&role.out.with_extension("ticks"), &strategy.ticks)?;
     save_gaps(&role.out.with_extension("gaps"), &gaps)?;

@@ -79,6 +79,12 @@ impl Pusher {
         self.handle.detached(py, |pusher| pusher.resend())?.map_err(|e| batch_error(py, &e))
     }
 
+    /// How often its connection was lost and made again; None where nobody knows.
+    #[getter]
+    fn reconnects(&self, py: Python<'_>) -> PyResult<Option<u64>> {
+        self.handle.with(py, |pusher| pusher.reconnects())
+    }
+
     /// Closes it; a second time does nothing.
     fn close(&self, py: Python<'_>) {
         self.handle.close(py);
@@ -291,6 +297,18 @@ impl Puller {
     /// The task that watches does not wait any more.
     fn _unwatch(&self) {
         self.handle.stop_waiting();
+    }
+
+    /// How often its connection was lost and made again; None where nobody knows.
+    #[getter]
+    fn reconnects(&self, py: Python<'_>) -> PyResult<Option<u64>> {
+        self.handle.with(py, |pulling| pulling.opened.reconnects())
+    }
+
+    /// Why nothing comes now, in a sentence: its connection is lost, and is being made again. None while it stands.
+    #[getter]
+    fn outage(&self, py: Python<'_>) -> PyResult<Option<String>> {
+        self.handle.with(py, |pulling| pulling.opened.outage())
     }
 
     /// Closes it; what is not acknowledged comes again. A second time does nothing.

@@ -350,6 +350,25 @@ impl Subscriber {
         self.handle.with(py, |subscription| subscription.subscriber.reconnects())
     }
 
+    /// How many messages came again, by the numbers of their publishers, and were not handed over; None where nobody counts.
+    #[getter]
+    fn duplicates(&self, py: Python<'_>) -> PyResult<Option<u64>> {
+        self.handle.with(py, |subscription| subscription.subscriber.duplicates())
+    }
+
+    /// How many messages came behind a later one of their publisher, and were not handed over, for they had been told as
+    /// missed; None where nobody counts.
+    #[getter]
+    fn late(&self, py: Python<'_>) -> PyResult<Option<u64>> {
+        self.handle.with(py, |subscription| subscription.subscriber.late())
+    }
+
+    /// Why nothing comes now, in a sentence: its connection is lost, and is being made again. None while it stands.
+    #[getter]
+    fn outage(&self, py: Python<'_>) -> PyResult<Option<String>> {
+        self.handle.with(py, |subscription| subscription.subscriber.outage())
+    }
+
     /// Closes it; a second time does nothing. While a message is lent it raises BufferError instead: close the frames first.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         if self.handle.is_open() {

@@ -27,6 +27,7 @@ use crate::outlet::{Handed, Item, Outlet};
 use crate::resume::{Kept, Reached, file_name};
 use crate::source::Source;
 use crate::tail::{Incoming, Tail};
+use crate::watched::Watched;
 
 /// What is carried where.
 #[derive(Debug, Clone)]
@@ -160,7 +161,7 @@ fn open_lines<'a>(
         }
         let log = onward.outlet.log.as_ref();
         let lost = kept.as_ref().zip(log).and_then(|(kept, log)| kept.lost(&log.there, log.next));
-        lines.push(Line { subscriber, kept, lost, onward });
+        lines.push(Line { subscriber, watched: Watched::default(), kept, lost, onward });
     }
     Ok(lines)
 }
@@ -168,6 +169,7 @@ fn open_lines<'a>(
 /// One topic on its way.
 struct Line<'a> {
     subscriber: Box<dyn Subscriber>,
+    watched: Watched,
     kept: Option<Kept>,
     /// What was published before, and is not there any more.
     lost: Option<Gap>,
@@ -203,6 +205,7 @@ impl Line<'_> {
         while carried.is_ok() && !outside.is_stopped() {
             carried = self.turn();
         }
+        self.watched.look(&*self.subscriber, &self.onward.topic, self.onward.meter, outside);
         if carried.is_err() {
             outside.stop.store(true, Ordering::Relaxed);
             return carried;
@@ -225,7 +228,7 @@ impl Line<'_> {
 
     /// Carries what has come, or waits for it.
     fn turn(&mut self) -> Result<(), RelayError> {
-        let Self { subscriber, kept, onward, .. } = self;
+        let Self { subscriber, watched, kept, onward, .. } = self;
         let outside = onward.outside;
         let looked = outside.clock.ticks();
         let most = kept.as_ref().map_or(TURN, Kept::most);
@@ -244,6 +247,7 @@ impl Line<'_> {
             kept.reached(&outside.clock, now, || onward.reached(&**subscriber))?;
         }
         if count == 0 {
+            watched.look(&**subscriber, &onward.topic, onward.meter, outside);
             subscriber.wait(LOOK_NS);
         }
         Ok(())

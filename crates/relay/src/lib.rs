@@ -25,6 +25,7 @@ mod resume;
 mod saver;
 mod source;
 mod tail;
+mod watched;
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -99,6 +100,10 @@ pub struct Totals {
     pub missed: u64,
     /// Losses of which nobody knows how many messages they were.
     pub uncounted: u64,
+    /// Messages that came again, and were not carried twice.
+    pub duplicates: u64,
+    /// Messages that came behind a later one, and had been told as missed; they were not carried.
+    pub late: u64,
     /// Messages that a full topic refused at first, and took later.
     pub refused: u64,
     /// Messages that had come when the carrier was stopped, and that were not published.
@@ -321,6 +326,8 @@ impl Default for Totals {
             gaps: 0,
             missed: 0,
             uncounted: 0,
+            duplicates: 0,
+            late: 0,
             refused: 0,
             left: 0,
             span_utc_ns: None,

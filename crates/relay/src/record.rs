@@ -18,6 +18,7 @@ use crate::address::{address, log_address, place_address, said_address};
 use crate::outlet::Log;
 use crate::resume::{Kept, Reached};
 use crate::tail::{Incoming, Tail};
+use crate::watched::Watched;
 
 /// A segment takes the longest message that a log can hold, with all that is around it. No journal has segments of this
 /// size, so that none is ever taken for a recording.
@@ -108,6 +109,7 @@ impl Recorder<'_> {
     /// Records until the end; gives how far it has come then.
     fn follow(&mut self, mut subscriber: Box<dyn Subscriber>) -> Result<Option<Reached>, RelayError> {
         let clock = self.outside.clock;
+        let mut watched = Watched::default();
         let end = self.settings.duration_ns.map(|ns| clock.ticks() + clock.calibration().ticks_of_ns(ns));
         while !self.outside.is_stopped() {
             let most = self.kept.as_ref().map_or(TURN, Kept::most);
@@ -133,9 +135,11 @@ impl Recorder<'_> {
                 kept.reached(&clock, false, || reached(&*subscriber, log, incoming))?;
             }
             if count == 0 {
+                watched.look(&*subscriber, topic, self.meter, self.outside);
                 subscriber.wait(ns_left);
             }
         }
+        watched.look(&*subscriber, &self.settings.topic, self.meter, self.outside);
         Ok(reached(&*subscriber, &self.log, &self.incoming))
     }
 

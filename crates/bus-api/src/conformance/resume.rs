@@ -115,6 +115,15 @@ pub(super) fn carried(fixture: &Fixture<'_>) {
     if is_kept {
         publisher.carry(at(10), 10, KIND, &payload(10)).expect("carried");
         assert_eq!(collect(&mut *subscriber, 2), [vec![OwnedEvent::Gap(Gap::Missed(2))], numbers(10..11)].concat());
+        // Some servers drop copies themselves.
+        assert!(matches!(subscriber.duplicates(), Some(0 | 2)), "{:?} came again", subscriber.duplicates());
+        assert_eq!(subscriber.late(), Some(0));
+        for number in [9, 9, 11] {
+            publisher.carry(at(number), number, KIND, &payload(number)).expect("carried");
+        }
+        assert_eq!(collect(&mut *subscriber, 1), numbers(11..12), "what was told as missed comes no more");
+        assert!(matches!(subscriber.duplicates(), Some(0 | 3)), "{:?} came again", subscriber.duplicates());
+        assert_eq!(subscriber.late(), Some(1));
     }
     for gap in [Gap::Missed(3), Gap::Reconnected] {
         publisher.publish_gap(0, gap).expect("published");

@@ -64,10 +64,11 @@ struct Prepared {
 }
 
 impl KafkaServer {
-    /// Starts one with further settings, of which `listeners` have names and ports behind the usual ones.
+    /// Starts one with further settings, of which `listeners` have names and ports behind the usual ones. In the others
+    /// `PORT` stands for that of the usual listener.
     pub fn start(listeners: &str, settings: &str) -> Self {
         let (port, controller) = (free_port(), free_port());
-        let settings = format!("{SHORT_SESSION}{settings}");
+        let settings = format!("{SHORT_SESSION}{settings}").replace("PORT", &port.to_string());
         let server = Prepared::new(1, port, controller, &voters(&[controller]), listeners, &settings).run();
         server.until_there(1);
         server
@@ -192,6 +193,16 @@ fn repository() -> PathBuf {
 fn run(home: &Path) -> Child {
     let mut server = java(home, &["kafka.Kafka"]);
     server.arg(home.join("server.properties")).spawn().expect("java runs")
+}
+
+/// Sends so many records to a topic by Kafka's own client, each in a transaction of its own, of which one is aborted.
+pub fn send_in_transactions(address: &str, topic: &str, count: u64, aborted: u64) {
+    let home = tempfile::tempdir().unwrap();
+    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/kafka/Transactions.java");
+    let mut sending = java(home.path(), &[]);
+    sending.arg(program).args([address, topic, &count.to_string(), &aborted.to_string()]);
+    let ended = sending.status().expect("java runs");
+    assert!(ended.success(), "{}", log(home.path()));
 }
 
 /// Kafka's Java, which ends with the test that starts it.

@@ -1,6 +1,6 @@
 //! The suite, with core NATS and with JetStream.
 
-use tickpath_bus_api::conformance::{CASES, QUEUE_CASES, check, stays_bounded};
+use tickpath_bus_api::conformance::{CASES, QUEUE_CASES, Relay, check, silence_is_told, stays_bounded};
 
 use crate::connect;
 
@@ -20,6 +20,15 @@ fn jetstream_keeps_the_promises() {
 fn who_never_looks_holds_a_bounded_part() {
     stays_bounded(&url(""), connect);
     stays_bounded(&url("?jetstream"), connect);
+}
+
+#[test]
+fn a_network_that_forgets_a_connection_is_told() {
+    let direct = url("");
+    let relay = Relay::to(direct.strip_prefix("nats://").expect("it is a NATS URL"));
+    let relayed = format!("nats://{}?silence=3", relay.address());
+    silence_is_told(&direct, &relayed, &relay, connect);
+    silence_is_told(&url("?jetstream"), &format!("{relayed}&jetstream"), &relay, connect);
 }
 
 /// The server's URL with a way to use it.

@@ -406,7 +406,7 @@ fn sentinels_say_who_is_the_master_and_who_is_it_next() {
     let replica = RedisServer::start(&["--repl-diskless-sync-delay", "0"]);
     replica.says(&["REPLICAOF", "127.0.0.1", &master.port().to_string()]).unwrap();
     until(|| format!("{:?}", replica.says(&["INFO", "replication"])).contains("master_link_status:up"));
-    let sentinel = RedisServer::sentinel(master.port());
+    let sentinel = RedisServer::sentinel(master.port(), "");
     let url = format!("redis://127.0.0.1:{},127.0.0.1:{}?streams&sentinel=mine", free_port(), sentinel.port());
     until(|| format!("{:?}", sentinel.says(&["SENTINEL", "REPLICAS", "mine"])).contains(&replica.port().to_string()));
     let bus = RedisBus::connect(&url).unwrap();

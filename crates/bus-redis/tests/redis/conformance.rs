@@ -1,6 +1,6 @@
 //! The suite.
 
-use tickpath_bus_api::conformance::{CASES, QUEUE_CASES, check, stays_bounded};
+use tickpath_bus_api::conformance::{CASES, QUEUE_CASES, Relay, check, silence_is_told, stays_bounded};
 
 use crate::connect;
 use crate::redis_server::RedisServer;
@@ -45,4 +45,14 @@ fn a_unix_socket_carries_the_same() {
             check(&url, "unix", &cases[order..=order], connect);
         }
     }
+}
+
+#[test]
+fn a_network_that_forgets_a_connection_is_told() {
+    let server = RedisServer::start(&[]);
+    let relay = Relay::to(&format!("127.0.0.1:{}", server.port()));
+    let direct = server.url();
+    let relayed = format!("redis://{}?silence=3", relay.address());
+    silence_is_told(&direct, &relayed, &relay, connect);
+    silence_is_told(&format!("{direct}?streams"), &format!("{relayed}&streams"), &relay, connect);
 }

@@ -27,14 +27,15 @@ impl RedisServer {
         Self { process, port, settings, dir }
     }
 
-    /// A sentinel that watches the master on this port under the name `mine`, and needs nobody else to act.
-    pub fn sentinel(master: u16) -> Self {
+    /// A sentinel that watches the master on this port under the name `mine`, and needs nobody else to act; with further
+    /// lines of its settings.
+    pub fn sentinel(master: u16, settings: &str) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let port = free_port();
         let file = dir.path().join("sentinel.conf");
         let settings = format!(
             "port {port}\nbind 127.0.0.1\nunixsocket {}\nsentinel monitor mine 127.0.0.1 {master} 1\n\
-             sentinel down-after-milliseconds mine 500\nsentinel failover-timeout mine 3000\n",
+             sentinel down-after-milliseconds mine 500\nsentinel failover-timeout mine 3000\n{settings}",
             socket(&dir).display()
         );
         std::fs::write(&file, settings).unwrap();

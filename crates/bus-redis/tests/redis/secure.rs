@@ -157,3 +157,34 @@ fn a_user_has_the_rights_that_the_server_gives() {
         assert!(!denied.to_string().contains("cret"), "{denied}");
     }
 }
+
+/// Sentinels and servers may have a password each, the same one or not.
+#[test]
+fn sentinels_with_a_password_are_asked_with_it() {
+    let master = RedisServer::start(&["--requirepass", "both"]);
+    let watched = "sentinel auth-pass mine both\n";
+    let with_one = RedisServer::sentinel(master.port(), &format!("{watched}requirepass both\n"));
+    let with_another = RedisServer::sentinel(master.port(), &format!("{watched}requirepass theirs\n"));
+    let open = RedisServer::sentinel(master.port(), watched);
+    let url = |login: &str, sentinel: &RedisServer, own: &str| {
+        format!("redis://{login}127.0.0.1:{}?sentinel=mine{own}", sentinel.port())
+    };
+    for good in [
+        url(":both@", &with_one, ""),
+        url(":both@", &with_another, "&sentinel-password=theirs"),
+        url(":both@", &open, ""),
+    ] {
+        RedisBus::connect(&good).unwrap_or_else(|e| panic!("{good}: {e}"));
+    }
+    for (bad, told) in [
+        (url("", &with_one, ""), "is a sentinel, and wants a password"),
+        (url(":both@", &with_another, ""), "is a sentinel, and refused the password"),
+        (url("", &with_another, "&sentinel-password=theirs"), "as the master, and that one wants a password"),
+        (url(":theirs@", &with_another, ""), "as the master, and that one refused the user name or the password"),
+    ] {
+        let refused = RedisBus::connect(&bad).expect_err(&bad).to_string();
+        assert!(refused.contains(told), "{bad}: {refused}");
+    }
+    let refused = RedisBus::connect("redis://h?sentinel-password=x").unwrap_err().to_string();
+    assert!(refused.contains("add 'sentinel=NAME'"), "{refused}");
+}

@@ -79,7 +79,9 @@ pub fn carried(totals: &Totals) -> String {
     let (messages, gaps) = (counted(totals.messages, "message"), counted(totals.gaps, "gap"));
     let of = |count: u64, whose: &str| if count == 0 { String::new() } else { format!(" ({count} of other {whose})") };
     let (foreign, elsewhere) = (of(totals.foreign, "programs"), of(totals.elsewhere, "hosts"));
-    format!("{messages}{foreign}{elsewhere}, {} bytes, {gaps}{lost}", totals.bytes)
+    let also = |count: u64, how: &str| if count == 0 { String::new() } else { format!(", {count} {how}") };
+    let (twice, late) = (also(totals.duplicates, "came twice"), also(totals.late, "came late"));
+    format!("{messages}{foreign}{elsewhere}, {} bytes, {gaps}{lost}{twice}{late}", totals.bytes)
 }
 
 /// The first time and the last, in words; nothing if there is none.

@@ -318,7 +318,9 @@ pub(crate) fn subscriber(role: &SubscriberRole, parent: &Parent) -> Result<(), L
     save(&role.out, &rows)?;
     save_gaps(&role.out.with_extension("gaps"), &gaps.into_found())?;
     let reconnects = topics.iter().map(|topic| topic.reconnects()).sum();
-    parent.result(&Received { waited_ns, cpu_ns, reconnects, ..SequenceTracker::received(&trackers, last) });
+    let mut received = Received { waited_ns, cpu_ns, reconnects, ..SequenceTracker::received(&trackers, last) };
+    topics.iter().for_each(|topic| received.withheld(&**topic));
+    parent.result(&received);
     Ok(())
 }
 

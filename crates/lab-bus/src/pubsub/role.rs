@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
-use tickpath_bus::{Policy, TopicConfig};
+use tickpath_bus::{Policy, Subscriber, TopicConfig};
 use tickpath_harness::arrivals::Arrivals;
 use tickpath_harness::rules::{refuse_disorder, refuse_loss, tell_reconnects};
 use tickpath_harness::targets::is_log;
@@ -100,6 +100,14 @@ pub(super) struct Received {
 }
 
 impl Received {
+    /// Counts what came and was not handed over: what came twice, and what came late and had been told as missed.
+    pub fn withheld(&mut self, topic: &dyn Subscriber) {
+        let (duplicates, late) = (topic.duplicates().unwrap_or(0), topic.late().unwrap_or(0));
+        self.received += duplicates + late;
+        self.duplicated += duplicates;
+        self.reordered += late;
+    }
+
     /// What a run counts, of so many that were sent to each of so many readers.
     pub fn counts(&self, sent: u64, readers: u64) -> Counts {
         Counts {

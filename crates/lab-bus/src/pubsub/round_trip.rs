@@ -128,8 +128,9 @@ pub(crate) fn ping(role: &PingRole, parent: &Parent) -> Result<(), LabError> {
         sent += 1;
     }
     save(&role.out, &rows)?;
-    let received = SequenceTracker::received(&[tracker], last);
-    parent.result(&(Received { reconnects: from.reconnects(), ..received }, to.reconnects()));
+    let mut received = Received { reconnects: from.reconnects(), ..SequenceTracker::received(&[tracker], last) };
+    received.withheld(&*from);
+    parent.result(&(received, to.reconnects()));
     Ok(())
 }
 

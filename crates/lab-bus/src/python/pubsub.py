@@ -198,6 +198,10 @@ def subscriber() -> None:
     signal.signal(signal.SIGALRM, signal.SIG_IGN)
     used_ns = time.process_time_ns() - used_ns
     save(seen.rows, seen.place)
+    duplicates, late = topic.withheld()
+    seen.received += duplicates + late
+    seen.duplicated += duplicates
+    seen.reordered += late
     counts = {name: getattr(seen, name) for name in ("received", "reordered", "duplicated", "last")}
     tell({"result": {**counts, "reconnects": topic.reconnects(), "cpu_ns": used_ns}})
 

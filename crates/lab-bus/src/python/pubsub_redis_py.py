@@ -88,3 +88,7 @@ class Subscriber:
 
     def reconnects(self) -> int:
         return reconnects()
+
+    def withheld(self) -> tuple[int, int]:
+        """It hands over all that comes."""
+        return 0, 0

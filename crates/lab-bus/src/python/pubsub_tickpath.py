@@ -88,3 +88,7 @@ class Subscriber:
 
     def reconnects(self) -> int | None:
         return self.topic.reconnects
+
+    def withheld(self) -> tuple[int, int]:
+        """What came twice, and what came late and had been told as missed."""
+        return self.topic.duplicates or 0, self.topic.late or 0

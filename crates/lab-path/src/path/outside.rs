@@ -84,11 +84,12 @@ fn strategy(role: &StrategyRole, parent: &Parent) -> Result<(), LabError> {
             topic.wait(LOOK_NS);
         }
     }
-    let Strategy { client, ticks, rows, traded, .. } = strategy;
+    let Strategy { client, ticks, rows, mut traded, .. } = strategy;
     client.close();
     save(&role.out, &rows)?;
     save(&role.out_ticks, &ticks)?;
-    parent.result(&Traded { reconnects: topic.reconnects(), ..traded });
+    traded.is_done_with(&*topic);
+    parent.result(&traded);
     Ok(())
 }
 

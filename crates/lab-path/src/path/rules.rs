@@ -65,6 +65,10 @@ pub(super) fn hold(run: &mut Run, fed: &Fed, traded: &Traded, journaled: u64, to
             "{queued} orders had to wait for the venue: tick_to_order lacks them, tick_to_venue does not"
         ));
     }
+    run.counts.received += traded.duplicates + traded.late;
+    run.counts.duplicated += traded.duplicates;
+    run.counts.reordered += traded.late;
+    run.counts.lost = run.counts.lost.saturating_sub(traded.late);
     tell_reconnects(run, "feed", fed.reconnects);
     tell_reconnects(run, "strategy", traded.reconnects);
     refuse_disorder(run);

@@ -1,0 +1,39 @@
+//! Beside the messages of a topic: that its connection is lost or there again, and what came twice or late.
+
+use tickpath_bus::Subscriber;
+
+use crate::{Meter, Outside};
+
+/// What was told of a subscriber so far.
+#[derive(Debug, Default)]
+pub(crate) struct Watched {
+    is_out: bool,
+    duplicates: u64,
+    late: u64,
+}
+
+impl Watched {
+    /// Looks at the subscriber, and tells what is new. To be called while no message is there, and at the end.
+    pub fn look(&mut self, subscriber: &dyn Subscriber, topic: &str, meter: &Meter, outside: &Outside<'_>) {
+        match (subscriber.outage(), self.is_out) {
+            (Some(why), false) => {
+                self.is_out = true;
+                (outside.tell)(&format!("'{topic}': nothing comes now: {why}"));
+            }
+            (None, true) => {
+                self.is_out = false;
+                (outside.tell)(&format!("'{topic}': the connection is made again"));
+            }
+            _ => {}
+        }
+        let (duplicates, late) = (subscriber.duplicates().unwrap_or(0), subscriber.late().unwrap_or(0));
+        let (again, behind) = (duplicates - self.duplicates, late - self.late);
+        if again + behind > 0 {
+            (self.duplicates, self.late) = (duplicates, late);
+            meter.update(|totals| {
+                totals.duplicates += again;
+                totals.late += behind;
+            });
+        }
+    }
+}
