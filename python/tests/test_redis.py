@@ -1,10 +1,12 @@
 """Programs that use Redis without Tickpath, beside ours on one server: what docs/redis-py.md says of both."""
 
+import asyncio
 import json
 import os
 import socket
+import threading
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from urllib.parse import urlsplit
 
 import pytest
@@ -116,3 +118,85 @@ def test_a_bridge_carries_what_others_publish(redis: Place, other: Other) -> Non
         assert isinstance(event, tp.Message) and event.kind == KIND and event.stamp > 0
         assert bridge.totals()[redis.name].foreign == 1
         assert any("messages of other programs" in sentence for sentence in bridge.told())
+
+
+class Wire:
+    """A way to the Redis server that can fall silent: connections stay, and nothing comes through."""
+
+    def __init__(self) -> None:
+        host, port = os.environ["TICKPATH_REDIS"].removeprefix("redis://").split(":")
+        self.server = host, int(port)
+        self.is_silent = False
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"redis://127.0.0.1:{self.listener.getsockname()[1]}"
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self) -> None:
+        while True:
+            near, _ = self.listener.accept()
+            far = socket.create_connection(self.server)
+            for ends in ((near, far), (far, near)):
+                threading.Thread(target=self.carry, args=ends, daemon=True).start()
+
+    def carry(self, from_: socket.socket, to: socket.socket) -> None:
+        with suppress(OSError):
+            while data := from_.recv(1 << 16):
+                if not self.is_silent:
+                    to.sendall(data)
+        with suppress(OSError):
+            to.shutdown(socket.SHUT_RDWR)
+
+
+@pytest.fixture
+def wire() -> Wire:
+    if "TICKPATH_REDIS" not in os.environ:
+        pytest.skip("TICKPATH_REDIS names no broker; scripts/brokers run -- starts them")
+    return Wire()
+
+
+def test_close_does_not_wait_for_an_answer_that_another_thread_waits_for(wire: Wire) -> None:
+    has_ended = threading.Event()
+    told: list[tp.PublishError] = []
+
+    async def main() -> None:
+        bus = tp.connect(wire.url)
+        publisher = bus.publisher(f"tickpath:test-{os.getpid()}-close")
+        publisher.publish(b"first", 200)
+        wire.is_silent = True
+
+        def publish() -> None:
+            try:
+                publisher.publish(b"second", 200)
+            except tp.PublishError as e:
+                told.append(e)
+            has_ended.set()
+
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(asyncio.to_thread(publish), 0.1)
+        publisher.close()
+        bus.close()
+        assert not has_ended.is_set(), "the loop was held up for as long as the answer"
+
+    asyncio.run(main())
+    assert has_ended.wait(60)
+    assert told and "nobody knows whether the message has arrived" in str(told[0])
+
+
+def standing(subscriber: tp.Subscriber) -> tuple[object, ...]:
+    return subscriber.outage, subscriber.reconnects, subscriber.duplicates, subscriber.late
+
+
+def test_an_outage_is_told_and_its_end(wire: Wire) -> None:
+    topic = f"tickpath:test-{os.getpid()}-outage"
+    with tp.connect(f"{wire.url}?silence=3") as bus, bus.subscribe(topic) as subscriber:
+        assert standing(subscriber) == (None, 0, 0, 0)
+        wire.is_silent = True
+        while not (outage := subscriber.outage):
+            subscriber.wait(0.05)
+            assert subscriber.poll() == []
+        assert wire.url in outage and "has said nothing for 3 s" in outage, outage
+        wire.is_silent = False
+        while not (came := subscriber.poll()):
+            subscriber.wait(0.05)
+        assert came == [tp.Gap(None)]
+        assert standing(subscriber) == (None, 1, 0, 0)

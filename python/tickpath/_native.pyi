@@ -321,7 +321,9 @@ class Subscriber:
         """
     @property
     def publisher(self) -> int | None:
-        """The process that publishes, 0 if there is none, None where the transport cannot know."""
+        """The process that publishes, 0 if there is none, -1 if it is in another container, None where the transport cannot
+        know.
+        """
     @property
     def reconnects(self) -> int | None:
         """How often its connection was lost and made again; None where nobody knows."""

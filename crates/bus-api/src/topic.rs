@@ -295,7 +295,7 @@ pub trait Subscriber: Send {
 /// Whether somebody publishes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PublisherState {
-    /// Yes, this process.
+    /// Yes, this process; 0 is one in another container, which has no number here.
     Alive(u32),
     /// No: it has ended, or none ever came.
     Absent,

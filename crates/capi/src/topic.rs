@@ -292,7 +292,8 @@ pub unsafe extern "C" fn tp_subscriber_token(
     })
 }
 
-/// The process that publishes the topic: 0 if there is none, -1 where the transport cannot know.
+/// The process that publishes the topic: 0 if there is none, -1 where the transport cannot know, -2 if it is in another
+/// container.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tp_subscriber_publisher(subscriber: *mut tp_subscriber, process: *mut i64) -> tp_status {
     // SAFETY: it is null or was opened, and is not closed, as the header says.
@@ -300,6 +301,7 @@ pub unsafe extern "C" fn tp_subscriber_publisher(subscriber: *mut tp_subscriber,
     Handle::using(subscriber.map(|subscriber| &subscriber.0), |subscribing| {
         check_pointer("process", process)?;
         let publisher = match subscribing.subscriber.publisher() {
+            PublisherState::Alive(0) => -2,
             PublisherState::Alive(pid) => i64::from(pid),
             PublisherState::Absent => 0,
             PublisherState::Unknown => -1,

@@ -15,7 +15,7 @@ use clap::{Args, Subcommand};
 use rustix::process::{Pid, Signal};
 use tickpath_client::{Event, Since};
 use tickpath_clock::utc_ns;
-use tickpath_log::{Reader, Registration, Start};
+use tickpath_log::{Process, Reader, Registration, Start};
 use tickpath_server::settings::{
     self, AccountPattern, EditError, InitError, NewUser, ROLES, Settings, User, Users, UsersFile,
 };
@@ -204,9 +204,11 @@ fn reload(file: &Path) -> anyhow::Result<Outcome> {
     let settings = read(file)?;
     let journal = crate::log::place::journal(&settings.journal)?;
     let writer = Reader::open(&journal, Start::Now, Registration::Unregistered)?.writer();
-    let pid = writer.and_then(|pid| Pid::from_raw(pid as i32));
-    let Some(pid) = pid else {
+    let Some(writer) = writer else {
         bail!("no OMS writes {journal}: none runs with these files, and the next start reads them");
+    };
+    let Some(pid) = Pid::from_raw(writer as i32) else {
+        bail!("the OMS that writes {journal} is {}; say `tickpath oms reload` in that one", Process(writer));
     };
     rustix::process::kill_process(pid, Signal::HUP).with_context(|| {
         format!("process {}, which writes {journal}, cannot be asked; ask as its user", pid.as_raw_nonzero())

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use anyhow::bail;
 use clap::Args;
 use tickpath_fields::{Answer, SentReport, foreign_reports, open_orders, symbol_name};
-use tickpath_log::Place;
+use tickpath_log::{Place, Process};
 use tickpath_market::OrderId;
 use tickpath_oms::journal::{self, Replay};
 use tickpath_orders::{At, Config, Core, Output};
@@ -64,7 +64,7 @@ pub fn run(args: &Orders) -> anyhow::Result<Outcome> {
     replay.check_end()?;
     if !args.json {
         let writer = tickpath_log::writer(&place);
-        let whose = writer.map_or("no OMS writes it now".to_owned(), |pid| format!("process {pid} writes it"));
+        let whose = writer.map_or("no OMS writes it now".to_owned(), |pid| format!("{} writes it", Process(pid)));
         say(&format!("{place}, all before record {}; {whose}\n", replay.sequence()))?;
         let since = |order: OrderId| journal::time_of(&place, order.sequence());
         say(&if args.foreign { foreign_reports(&core) } else { open_orders(&core, since) })?;

@@ -13,7 +13,7 @@ use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Borders, Cell, Paragraph, Row, Table, Widget, Wrap};
 use tickpath_clock::{Clock, HostClock};
-use tickpath_log::Place;
+use tickpath_log::{Place, Process};
 use tickpath_meter::Meters;
 use tickpath_server::settings::{Settings, Users};
 use tickpath_web::{FRAME_NS, Follower, HopRow, Names, Recent, View, duration};
@@ -185,7 +185,7 @@ fn draw(view: &View, first: usize, area: Rect, buffer: &mut Buffer) {
 }
 
 fn head_line(view: &View) -> Line<'_> {
-    let pid = view.pid.map_or(String::new(), |pid| format!("  process {pid}"));
+    let pid = view.pid.map_or(String::new(), |pid| format!("  {}", Process(pid)));
     Line::from(vec![
         Span::styled(format!("{} ", view.oms), strong()),
         Span::styled(view.state, strong()),

@@ -32,6 +32,9 @@ pub enum EndDayError {
         /// What the system said.
         reason: std::io::Error,
     },
+    /// It runs where no signal of ours reaches it.
+    #[error("the exchange that writes {0} is a process in another container; end its day in that one")]
+    Elsewhere(Place),
     /// The venue has not done so in time.
     #[error("the exchange has not ended its day yet; it does so once it serves an OMS")]
     Unanswered,
@@ -41,8 +44,8 @@ pub enum EndDayError {
 /// is the one by which [`Orders::end_day`](crate::Orders::end_day) is set.
 pub fn end_day(journal: &Place, signal: Signal) -> Result<(), EndDayError> {
     let mut log = Reader::open(journal, Start::Now, Registration::Unregistered)?;
-    let writer = log.writer().and_then(|pid| Some((pid, Pid::from_raw(i32::try_from(pid).ok()?)?)));
-    let (pid, process) = writer.ok_or_else(|| EndDayError::NotRunning(journal.clone()))?;
+    let pid = log.writer().ok_or_else(|| EndDayError::NotRunning(journal.clone()))?;
+    let process = Pid::from_raw(pid as i32).ok_or_else(|| EndDayError::Elsewhere(journal.clone()))?;
     kill_process(process, signal).map_err(|reason| {
         let (journal, reason) = (journal.clone(), reason.into());
         EndDayError::NotOurs { pid, journal, reason }

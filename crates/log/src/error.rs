@@ -8,7 +8,7 @@ use tickpath_clock::CalibrationError;
 #[cfg(not(loom))]
 use crate::folder::Distrust;
 #[cfg(not(loom))]
-use crate::{Place, PlaceError};
+use crate::{Place, PlaceError, Process};
 
 /// Why a log could not be opened for writing or reading.
 #[cfg(not(loom))]
@@ -22,7 +22,8 @@ pub enum OpenError {
     NotFound(Place),
     /// The one writer is somebody else.
     #[error(
-        "{place} already has a writer, process {pid}; a log has one writer. Stop that one, or write to a log of your own"
+        "{place} already has a writer, {}; a log has one writer. Stop that one, or write to a log of your own",
+        Process(*.pid)
     )]
     HasWriter {
         /// Which log.
@@ -31,7 +32,7 @@ pub enum OpenError {
         pid: u32,
     },
     /// The mandatory reader is somebody else.
-    #[error("{place} is read by its one mandatory reader already, process {pid}; stop that one first")]
+    #[error("{place} is read by its one mandatory reader already, {}; stop that one first", Process(*.pid))]
     HasReader {
         /// Which log.
         place: Place,

@@ -130,5 +130,6 @@ pub use {
     rehearsal::Rehearsal,
     retire::{evict, retire},
     syncer::Syncer,
+    who::Process,
     writer::Writer,
 };

@@ -1,6 +1,24 @@
 //! A process as others find it again: by its id, and by what tells it from whoever else has, had or will have that id.
 
-use std::{fs, io};
+use std::{fmt, fs, io};
+
+/// A process for people. Zero is one that has no number here: it lives in another container, which shares the files and not the
+/// numbers of processes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Process(pub u32);
+
+impl Process {
+    /// Whether it is one that can be signalled from here, if at all.
+    pub fn is_here(self) -> bool {
+        self.0 != 0
+    }
+}
+
+impl fmt::Display for Process {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_here() { write!(f, "process {}", self.0) } else { f.write_str("a process in another container") }
+    }
+}
 
 /// No process id has more bits.
 const PID_BITS: u32 = 22;
@@ -123,6 +141,12 @@ mod tests {
     use super::*;
     use std::io::{Read, Write};
     use std::process::{Command, Stdio};
+
+    #[test]
+    fn a_process_without_a_number_is_in_another_container() {
+        assert_eq!(Process(7).to_string(), "process 7");
+        assert_eq!(Process(0).to_string(), "a process in another container");
+    }
 
     #[test]
     fn a_word_names_its_process() {

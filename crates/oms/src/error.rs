@@ -1,6 +1,6 @@
 //! Why an OMS stops, or does not start.
 
-use tickpath_log::{OpenError, Place, PublishError, ReadError};
+use tickpath_log::{OpenError, Place, Process, PublishError, ReadError};
 use tickpath_oms_journal::{JournalError, LaneKind, LineId};
 
 use crate::identity::Borne;
@@ -12,7 +12,7 @@ pub enum OmsError {
     #[error(transparent)]
     Open(#[from] OpenError),
     /// An OMS runs already that has what this one would have.
-    #[error("process {pid} is an OMS {has} already; stop that one, or give this one another")]
+    #[error("{} is an OMS {has} already; stop that one, or give this one another", Process(*.pid))]
     Runs {
         /// The other one.
         pid: u32,

@@ -12,7 +12,7 @@
 use std::collections::VecDeque;
 
 use tickpath_clock::Calibration;
-use tickpath_log::{Config, OpenError, Owner, Place, Reader, Writer, mandatory_reader, owner};
+use tickpath_log::{Config, OpenError, Owner, Place, Process, Reader, Writer, mandatory_reader, owner};
 use tickpath_market::Request;
 use tickpath_oms_journal::journal::End;
 use tickpath_oms_journal::{JournalError, LaneKind, Ledger, LineId, history, place_of, snapshot};
@@ -391,7 +391,7 @@ impl Candidate {
             (Ok(owner), _) if owner.journal != kind.mark(ledger.journal()) => {
                 lost("it is another lane, or belongs to another journal")
             }
-            (Ok(_), _) if let Some(pid) = holder => lost(&format!("process {pid} has the OMS's end of it")),
+            (Ok(_), _) if let Some(pid) = holder => lost(&format!("{} has the OMS's end of it", Process(pid))),
             (Ok(owner), _) if owner.incarnation > epoch && kind.is_of_session() => {
                 lost("it names a start that never was")
             }

@@ -6,6 +6,7 @@
 
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use std::time::Duration;
 
@@ -20,8 +21,12 @@ use crate::lookout::{Asked, Lookout, Watched};
 /// How long one turn of a wait may take: so late is a signal seen that comes between two looks, or another thread's `close`.
 pub const TURN_NS: u64 = 100_000_000;
 
+/// How long a `close` waits for its user, and then for what is let go of: a server that says nothing must not hold up an event
+/// loop. What is not done then goes on without it.
+const CLOSING: Duration = Duration::from_millis(250);
+
 /// Something that is opened, or was.
-pub struct Handle<T: Send> {
+pub struct Handle<T: Send + 'static> {
     /// What it is, for sentences.
     what: &'static str,
     /// Where it is, without a password: `'ticks' at shm://`.
@@ -43,7 +48,7 @@ struct Shared<T> {
 /// The one user, as long as this lives.
 struct User<'a>(&'a AtomicBool);
 
-impl<T: Send> Handle<T> {
+impl<T: Send + 'static> Handle<T> {
     /// Of what was opened just now.
     pub fn new(what: &'static str, place: String, opened: T) -> Self {
         let shared = Arc::new(Shared {
@@ -81,6 +86,7 @@ impl<T: Send> Handle<T> {
             Err(TryLockError::Poisoned(_)) => Err(Error::Closed),
             Err(TryLockError::WouldBlock) => return self.with_patience(py, act),
         };
+        self.shared.used();
         // It is free again: what is raised may run any code.
         acted.map_err(|why| match why {
             Error::InUse => self.in_use(py, "task"),
@@ -100,7 +106,10 @@ impl<T: Send> Handle<T> {
                 Err(TryLockError::Poisoned(_)) => return Err(self.closed(py)),
             }
         };
-        opened.as_mut().map(act).ok_or_else(|| self.closed(py))
+        let acted = opened.as_mut().map(act);
+        drop(opened);
+        self.shared.used();
+        acted.ok_or_else(|| self.closed(py))
     }
 
     /// The same for a task, which is not to be held up: None while a thread waits with it, which then tells the task's loop.
@@ -111,6 +120,7 @@ impl<T: Send> Handle<T> {
             Err(TryLockError::WouldBlock) => None,
             Err(TryLockError::Poisoned(_)) => Some(None),
         });
+        self.shared.used();
         attempted.map(|acted| acted.ok_or_else(|| self.closed(py))).transpose()
     }
 
@@ -184,22 +194,26 @@ impl<T: Send> Handle<T> {
         Ok(self.wait(py, || left_ns() == 0, turn)?.unwrap_or(Ok(false)))
     }
 
-    /// Closes it, as soon as its user has seen that. In a fork nothing is closed: it is the parent's.
+    /// Closes it, as soon as its user has seen that. One who waits for an answer lets go of it himself, later. In a fork nothing
+    /// is closed: it is the parent's.
     pub fn close(&self, py: Python<'_>) {
         if !self.born.is_elsewhere() && !self.leave() {
-            // It is let go of when it is free, for that may take as long as an answer.
-            py.detach(|| drop(self.shared.take()));
+            py.detach(|| let_go(self.shared.take_within(CLOSING)));
         }
     }
 
     /// From here on it is closed. True if a thread that waits with it for an event loop lets go of it.
     fn leave(&self) -> bool {
-        self.shared.is_closing.store(true, Ordering::Relaxed);
+        self.shared.is_closing.store(true, Ordering::SeqCst);
         self.shared.lookout.end()
     }
 
     fn act<R: Send>(&self, py: Python<'_>, act: impl FnOnce(&mut T) -> R + Send) -> PyResult<R> {
-        let done = py.detach(|| self.shared.lock().as_deref_mut().and_then(Option::as_mut).map(act));
+        let done = py.detach(|| {
+            let done = self.shared.lock().as_deref_mut().and_then(Option::as_mut).map(act);
+            self.shared.used();
+            done
+        });
         done.ok_or_else(|| self.closed(py))
     }
 
@@ -278,6 +292,43 @@ impl<T: Send> Shared<T> {
     fn take(&self) -> Option<T> {
         self.lock().and_then(|mut opened| opened.take())
     }
+
+    /// Its user is done: if somebody closes it meanwhile, who did not wait, it is let go of here.
+    #[inline]
+    fn used(&self) {
+        if self.is_closing.load(Ordering::SeqCst) {
+            drop(self.take());
+        }
+    }
+
+    /// The same if it is free within this time. Whoever has it in hand then lets go of it himself.
+    fn take_within(&self, patience: Duration) -> Option<T> {
+        const PAUSE: Duration = Duration::from_millis(1);
+        for _ in 0..=patience.as_millis() {
+            match self.opened.try_lock() {
+                Ok(mut opened) => return opened.take(),
+                Err(TryLockError::Poisoned(_)) => return None,
+                Err(TryLockError::WouldBlock) => std::thread::sleep(PAUSE),
+            }
+        }
+        None
+    }
+}
+
+/// Lets go of what was opened, which may ask a server to take something back. After a while that goes on alone.
+fn let_go<T: Send + 'static>(opened: Option<T>) {
+    let Some(opened) = opened else { return };
+    let (done, is_done) = channel();
+    let thread = std::thread::Builder::new().name("closing".to_owned());
+    let started = thread.spawn(move || {
+        drop(opened);
+        // Nobody may wait any more.
+        let _ = done.send(());
+    });
+    // Without a thread it was let go of at once.
+    if started.is_ok() {
+        let _ = is_done.recv_timeout(CLOSING);
+    }
 }
 
 impl<T: Watched> Shared<T> {
@@ -305,7 +356,7 @@ impl Drop for User<'_> {
     }
 }
 
-impl<T: Send> Drop for Handle<T> {
+impl<T: Send + 'static> Drop for Handle<T> {
     fn drop(&mut self) {
         if self.born.is_elsewhere() {
             // Its threads and its locks stayed with the parent.
@@ -313,7 +364,7 @@ impl<T: Send> Drop for Handle<T> {
         } else if !self.leave() {
             let opened = self.shared.take();
             // Others run meanwhile; where there is no interpreter any more it is let go of all the same.
-            Python::try_attach(|py| py.detach(|| drop(opened)));
+            Python::try_attach(|py| py.detach(|| let_go(opened)));
         }
     }
 }

@@ -334,11 +334,12 @@ impl Subscriber {
         Ok(token.map(|token| token.to_string()))
     }
 
-    /// The process that publishes, 0 if there is none, None where the transport cannot know.
+    /// The process that publishes, 0 if there is none, -1 if it is in another container, None where the transport cannot know.
     #[getter]
-    fn publisher(&self, py: Python<'_>) -> PyResult<Option<u32>> {
+    fn publisher(&self, py: Python<'_>) -> PyResult<Option<i64>> {
         Ok(match self.handle.with(py, |subscription| subscription.subscriber.publisher())? {
-            PublisherState::Alive(pid) => Some(pid),
+            PublisherState::Alive(0) => Some(-1),
+            PublisherState::Alive(pid) => Some(i64::from(pid)),
             PublisherState::Absent => Some(0),
             PublisherState::Unknown => None,
         })

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use tickpath_bus::Gap;
-use tickpath_log::{Next, OpenError, Place, Reader, Registration, Start};
+use tickpath_log::{Next, OpenError, Place, Process, Reader, Registration, Start};
 use tickpath_orders::{Config, Core, RecordKind};
 
 use crate::args::Output;
@@ -56,12 +56,16 @@ fn list() -> anyhow::Result<()> {
 fn describe(place: &Place) -> anyhow::Result<()> {
     let log = Reader::open(place, Start::Now, Registration::Unregistered)?;
     let oldest = Reader::open(place, Start::Oldest, Registration::Unregistered)?;
-    let writer = log.writer().map_or("no writer".to_owned(), |pid| format!("writer {pid}"));
+    let named = |role: &str, pid| match Process(pid).is_here() {
+        true => format!("{role} {pid}"),
+        false => format!("{role} in another container"),
+    };
+    let writer = log.writer().map_or("no writer".to_owned(), |pid| named("writer", pid));
     say(&format!("{place}  {}  {}..{}  {writer}\n", log.policy(), oldest.sequence(), log.sequence()))?;
     for reader in log.readers() {
         let behind = log.sequence().saturating_sub(reader.cursor);
         // The one reader that a lane names keeps its place while it is away.
-        let who = if reader.away { "away".to_owned() } else { format!("reader {}", reader.pid) };
+        let who = if reader.away { "away".to_owned() } else { named("reader", reader.pid) };
         say(&format!("  {who}  at {}  {behind} behind\n", reader.cursor))?;
     }
     Ok(())

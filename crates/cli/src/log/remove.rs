@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use anyhow::Context;
-use tickpath_log::{Next, Owner, Place, Reader, Registration, Start};
+use tickpath_log::{Next, Owner, Place, Process, Reader, Registration, Start};
 use tickpath_orders::RecordKind;
 
 use crate::print::say;
@@ -17,7 +17,7 @@ pub fn run(place: &Place) -> anyhow::Result<()> {
     if log.owner() != Owner::default() || is_journal {
         anyhow::bail!("{place} belongs to an OMS; if nobody needs it, remove the whole folder of its journal");
     }
-    let users: Vec<String> = users(&log).iter().map(|pid| format!("process {pid}")).collect();
+    let users: Vec<String> = users(&log).iter().map(|pid| Process(*pid).to_string()).collect();
     if !users.is_empty() {
         anyhow::bail!("{place} is in use by {}; end that first", users.join(" and "));
     }

@@ -215,3 +215,35 @@ fn an_exchanges_journal_is_read_by_its_fields() {
     assert!(!text.contains(" kind_"), "{text}");
     assert!(cat(" --json").contains(r#""name":"venue_founded","fields":{"rules":"#), "{}", cat(" --json"));
 }
+
+/// Containers may share files and not the numbers of processes. Who runs is asked of the lock, and a process that has no number
+/// there is in another container.
+#[test]
+fn an_oms_in_another_container_is_said_to_be_there() {
+    let desk = Desk::new();
+    let exchange = desk.exchange();
+    let _oms = desk.oms();
+    exchange.await_words("serving the OMS");
+    let elsewhere = |line: &str| {
+        let mut command = Command::new("unshare");
+        command.args(["--pid", "--fork", "--kill-child", env!("CARGO_BIN_EXE_tickpath")]);
+        let ran = command.args(desk.line(line).split(' ')).stdin(Stdio::null()).output().expect("unshare runs");
+        let said = String::from_utf8_lossy(&ran.stdout) + String::from_utf8_lossy(&ran.stderr);
+        (ran.status.code(), said.into_owned())
+    };
+    for (line, code, words) in [
+        (
+            "oms reload --config @/oms.toml",
+            1,
+            "is a process in another container; say `tickpath oms reload` in that one",
+        ),
+        ("exchange day-end --config @/exchange.toml", 1, "is a process in another container; end its day in that one"),
+        ("orders @/journal", 0, "a process in another container writes it"),
+        ("oms --config @/oms.toml", 1, "a process in another container is an OMS"),
+        ("log ls @/journal", 0, "writer in another container"),
+    ] {
+        let (ended, said) = elsewhere(line);
+        assert!(ended == Some(code) && said.contains(words), "{line}: {ended:?} {said}");
+        assert!(!said.contains("process 0"), "{line}: {said}");
+    }
+}
