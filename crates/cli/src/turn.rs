@@ -10,7 +10,7 @@ use signal_hook::{consts::signal::SIGINT, flag};
 use tickpath_clock::utc_ns;
 use tickpath_harness::interruption;
 use tickpath_log::own_file;
-use tickpath_result::{ResultFile, Run};
+use tickpath_result::ResultFile;
 
 use crate::outcome::Outcome;
 use crate::print::note;
@@ -61,7 +61,7 @@ impl Turn {
         show: impl FnOnce(&mut ResultFile) -> anyhow::Result<()>,
         verdict: impl FnOnce(&ResultFile) -> Outcome,
     ) -> anyhow::Result<Outcome> {
-        let is_interrupted = done.is_err() && self.is_interrupted();
+        let is_interrupted = self.is_interrupted();
         if let Err(error) = &done {
             mark(result, &if is_interrupted { "interrupted".to_owned() } else { format!("{error:#}") });
         }
@@ -69,7 +69,7 @@ impl Turn {
             show(result)?;
         }
         match done {
-            Err(_) if is_interrupted => Ok(Outcome::Interrupted),
+            _ if is_interrupted => Ok(Outcome::Interrupted),
             done => done.map(|()| verdict(result)),
         }
     }
@@ -78,10 +78,8 @@ impl Turn {
 /// Says in the result that the bench broke off, and why, unless a run says so already.
 fn mark(result: &mut ResultFile, why: &str) {
     let is_told = result.runs.iter().flat_map(|run| &run.notes).any(|note| note.contains(why));
-    if let Some(last) = result.runs.last().filter(|_| !is_told) {
-        let (target, client, repeat) = (last.target.clone(), last.client.clone(), last.repeat);
-        let notes = vec![format!("the bench broke off after the run before: {why}")];
-        result.runs.push(Run { target, client, repeat, notes, ..Run::default() });
+    if !is_told {
+        result.findings.push(format!("the bench broke off behind these runs: {why}"));
     }
 }
 

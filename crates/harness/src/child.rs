@@ -6,14 +6,17 @@
 //! children that are threads of this process, on wires of the same kind.
 
 use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 
 use crate::LabError;
+use crate::lab::interruption;
 use crate::parent::{Parent, Said};
 use crate::role::{self, Playable, Role};
 
@@ -26,6 +29,8 @@ pub struct Child {
     stdin: Option<Box<dyn Write + Send>>,
     lines: Receiver<String>,
     role: &'static str,
+    /// It measures what is left to measure after a Ctrl-C, which is none of its business.
+    is_of_the_end: bool,
 }
 
 impl Child {
@@ -51,7 +56,8 @@ impl Child {
 
     /// Spawns any program that speaks as our own children do; `role` is what it is called in errors.
     pub fn of(mut command: Command, role: &'static str) -> Result<Self, LabError> {
-        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        // A Ctrl-C is the parent's, who tells its children.
+        command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped());
         let program = Path::new(command.get_program()).to_owned();
         let mut process = command.spawn().map_err(|e| LabError::file(&program, e))?;
         let stdin = process.stdin.take().map(|stdin| Box::new(stdin) as Box<dyn Write + Send>);
@@ -69,7 +75,8 @@ impl Child {
         let (said, lines) = channel();
         let stdout = BufReader::new(stdout);
         std::thread::spawn(move || stdout.lines().map_while(Result::ok).try_for_each(|line| said.send(line)));
-        let mut child = Self { process, stdin, lines, role };
+        let is_of_the_end = interruption().load(Ordering::Relaxed);
+        let mut child = Self { process, stdin, lines, role, is_of_the_end };
         match child.hear::<()>(ANSWER_SECONDS)? {
             Said::Ready => Ok(child),
             Said::Result(()) => Err(child.failed("it gave a result before it was ready".to_owned())),
@@ -113,7 +120,7 @@ impl Child {
     }
 
     fn hear<T: DeserializeOwned>(&mut self, seconds: u64) -> Result<Said<T>, LabError> {
-        match self.lines.recv_timeout(Duration::from_secs(seconds)) {
+        match self.next_line(seconds) {
             Ok(line) => serde_json::from_str(&line).map_err(|e| self.failed(format!("it said '{line}' ({e})"))),
             Err(RecvTimeoutError::Timeout) => Err(LabError::Silent { role: self.role.to_owned(), seconds }),
             Err(RecvTimeoutError::Disconnected) => {
@@ -122,6 +129,21 @@ impl Child {
                     ended.map_or_else(|e| e.to_string(), |status| status.to_string())
                 });
                 Err(self.failed(format!("it ended without a word ({ended})")))
+            }
+        }
+    }
+
+    /// Its next line. After a Ctrl-C it is told to stop, for what it has measured until then.
+    fn next_line(&mut self, seconds: u64) -> Result<String, RecvTimeoutError> {
+        const LOOK: Duration = Duration::from_millis(100);
+        let mut left = Duration::from_secs(seconds);
+        loop {
+            if !self.is_of_the_end && interruption().load(Ordering::Relaxed) {
+                drop(self.stdin.take());
+            }
+            match self.lines.recv_timeout(left.min(LOOK)) {
+                Err(RecvTimeoutError::Timeout) if left > LOOK => left -= LOOK,
+                said => return said,
             }
         }
     }

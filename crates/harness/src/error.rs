@@ -14,6 +14,14 @@ pub enum LabError {
     /// There was a Ctrl-C.
     #[error("interrupted")]
     Interrupted,
+    /// The run ended before it was done, and what was measured until then is here, not valid.
+    #[error("{why}")]
+    BrokeOff {
+        /// What was measured, marked by why it ended.
+        run: Box<tickpath_result::Run>,
+        /// Why.
+        why: String,
+    },
     /// A setting that makes no run.
     #[error("{0}")]
     Setting(String),

@@ -380,6 +380,11 @@ fn keep(result: &mut ResultFile, base: &Settings, run: Result<Run, LabError>) ->
     match run {
         Ok(run) => result.runs.push(run),
         Err(error @ LabError::Setting(_)) => return Err(usage(error)),
+        Err(LabError::BrokeOff { run, why }) => {
+            result.runs.push(*run);
+            return Err(LabError::Failed(why).into());
+        }
+        Err(LabError::Interrupted) => return Err(LabError::Interrupted.into()),
         Err(error) => {
             result.runs.push(Run {
                 target: base.target.clone(),

@@ -1,15 +1,17 @@
 //! Ctrl-C, and two benches at once.
 
 use std::fs;
-use std::io::{self, BufRead, BufReader, Read};
-use std::net::TcpListener;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use tempfile::tempdir;
+use tickpath_bus::conformance::free_port;
+use tickpath_log::{Place, Reader, Registration, Start};
 
 use crate::program::{LOOKS, PAUSE_NS, tickpath, without_waits};
 use crate::reports::load;
@@ -70,6 +72,71 @@ fn ctrl_c_ends_a_bench_saves_what_there_is_and_leaves_nothing() {
         let runs = result["runs"].as_array().unwrap();
         assert!(runs.last().is_some_and(|run| run["valid"] == false), "{result}");
     }
+}
+
+/// How many messages a run of a result has sent, and its notes.
+fn sent(result: &serde_json::Value, run: usize) -> (u64, String) {
+    let run = &result["runs"][run];
+    assert_eq!(run["valid"], false, "{result}");
+    (run["counts"]["sent"].as_u64().unwrap(), run["notes"].to_string())
+}
+
+/// Of several runs the first is broken off in its middle: the result has it alone, with what was measured until then.
+#[test]
+fn what_was_measured_until_ctrl_c_is_in_the_result() {
+    let folder = tempdir().unwrap();
+    let file = folder.path().join("result.json");
+    let words = ["bench", "pubsub", "--target", "shm://", "--size", "64", "--rate", "1k", "--duration", "3600"];
+    let bench = start(&[&words[..], &["--repeat", "3", "--quiet", "--json", file.to_str().unwrap()]].concat());
+    let pid = bench.0.id();
+    until("it publishes", || topics_of(pid) > 0);
+    let place =
+        || Place::all_in_shared_memory().unwrap().into_iter().find(|name| name.starts_with(&format!("lab-{pid}.")));
+    until("some hundreds are sent", || {
+        let opened = place().map(|name| Place::shared_memory(&name).unwrap());
+        let log = opened.and_then(|place| Reader::open(&place, Start::Now, Registration::Unregistered).ok());
+        log.is_some_and(|log| log.sequence() > 300)
+    });
+    let mut bench = bench;
+    kill_process_group(Pid::from_raw(pid as i32).unwrap(), Signal::INT).unwrap();
+    assert_eq!(bench.0.wait().unwrap().code(), Some(130));
+    let result = load(&file);
+    let (sent, notes) = sent(&result, 0);
+    assert!(sent > 300 && notes.contains("it broke off after") && notes.contains("interrupted"), "{result}");
+    assert_eq!(result["runs"].as_array().unwrap().len(), 1, "there is no run that was not made: {result}");
+    assert!(result["runs"][0]["hops"]["one_way"]["count"].as_u64().unwrap() > 300, "{result}");
+}
+
+/// A server that stands still in the middle of a run is named, and what was measured before it stays.
+#[test]
+fn what_was_measured_until_a_server_stood_still_is_in_the_result() {
+    let folder = tempdir().unwrap();
+    let (file, port) = (folder.path().join("result.json"), free_port());
+    let mut server = Command::new("redis-server");
+    server.args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--dir"]).arg(folder.path());
+    let server = Bench(server.stdout(Stdio::null()).spawn().expect("redis-server starts"));
+    until("it listens", || TcpStream::connect(("127.0.0.1", port)).is_ok());
+    let url = format!("redis://127.0.0.1:{port}");
+    let words = ["bench", "pubsub", "--target", &url, "--size", "64", "--rate", "1k", "--duration", "600", "--quiet"];
+    let mut bench = start(&[&words[..], &["--json", file.to_str().unwrap()]].concat());
+    let calls = || {
+        let mut asking = TcpStream::connect(("127.0.0.1", port)).ok()?;
+        asking.write_all(b"INFO commandstats\r\nQUIT\r\n").ok()?;
+        let mut told = String::new();
+        asking.read_to_string(&mut told).ok()?;
+        told.split_once("cmdstat_publish:calls=")?.1.split(',').next()?.parse::<u64>().ok()
+    };
+    until("some hundreds are sent", || calls().is_some_and(|calls| calls > 300));
+    kill_process(Pid::from_raw(server.0.id() as i32).unwrap(), Signal::STOP).unwrap();
+    let mut said = Vec::new();
+    bench.0.stderr.take().unwrap().read_to_end(&mut said).unwrap();
+    assert_eq!(bench.0.wait().unwrap().code(), Some(1));
+    let said = without_waits(&said);
+    assert!(said.contains(&url) && said.contains("did not answer within 5 s"), "{said}");
+    let result = load(&file);
+    let (sent, notes) = sent(&result, 0);
+    assert!(sent > 300 && notes.contains("did not answer within 5 s"), "{result}");
+    assert_eq!(result["runs"].as_array().unwrap().len(), 1, "{result}");
 }
 
 #[test]

@@ -103,10 +103,9 @@ fn paced(
     let mut own = vec![1u32; role.count as usize];
     own.clear();
     let mut free = start;
-    let (mut planned_ns, mut turns) = (0, 0u32);
+    let (mut planned_ns, mut turns, mut sent, mut broke_off) = (0, 0u32, 0, None);
     let (mut nowhere, mut spare_rows) = (Nowhere, Vec::with_capacity(1));
     for (number, due_ns) in (0..role.count).zip(role.arrivals.times_ns(rate)) {
-        planned_ns = due_ns;
         let intended = start + calibration.ticks_of_ns(due_ns);
         let Ok(actual) = pacer.until_beside(intended, |rest| {
             if role.thread.warm {
@@ -122,7 +121,16 @@ fn paced(
             rest.take();
             Ok::<_, std::convert::Infallible>(false)
         });
-        let (more, done) = put(topic, clock, &mut payload, rows, (intended, actual), number, stop)?;
+        let put =
+            give_up_if(stop).and_then(|()| put(topic, clock, &mut payload, rows, (intended, actual), number, stop));
+        let (more, done) = match put {
+            Ok(put) => put,
+            Err(why) => {
+                broke_off = Some(why.to_string());
+                break;
+            }
+        };
+        (planned_ns, sent) = (due_ns, number + 1);
         refused += more;
         // A call that took longer than the interval is the target's time, and is in `one_way`.
         let late_ns = pacer.own_lateness_ns(intended.max(free), actual);
@@ -135,7 +143,7 @@ fn paced(
     let own_p99_ns = own.get(own.len() * 99 / 100).copied().unwrap_or(0);
     let (last, reconnects) = (rows.last().map_or(start, |row| row[1]), topic.reconnects());
     let late_share = lateness.share();
-    Ok(Published { sent: role.count, refused, first: start, last, planned_ns, late_share, own_p99_ns, reconnects })
+    Ok(Published { sent, refused, first: start, last, planned_ns, late_share, own_p99_ns, reconnects, broke_off })
 }
 
 /// Publishes a message that is due and sent at these moments, and notes it; gives how often the topic was full, and when it
@@ -184,23 +192,28 @@ fn flood(
 ) -> Result<Published, LabError> {
     let mut payloads = vec![0; role.size * role.batch];
     let first = clock.ticks();
-    let (mut sent, mut refused) = (0, 0);
-    while sent < role.count {
+    let (mut sent, mut refused, mut broke_off) = (0, 0, None);
+    while sent < role.count && broke_off.is_none() {
         let batch = (role.count - sent).min(role.batch as u64) as usize;
         let stamp = clock.ticks();
         for (number, payload) in (sent..).zip(payloads.chunks_exact_mut(role.size)) {
             payload[..8].copy_from_slice(&stamp.to_le_bytes());
             payload[8..16].copy_from_slice(&number.to_le_bytes());
         }
-        if batch == 1 {
-            refused += send(topic, stamp, &payloads[..role.size], stop)?;
-        } else {
+        let put = give_up_if(stop).and_then(|()| {
+            if batch == 1 {
+                return send(topic, stamp, &payloads[..role.size], stop);
+            }
             let slices: Vec<&[u8]> = payloads.chunks_exact(role.size).take(batch).collect();
-            refused += send_batch(topic, stamp, &slices, stop)?;
+            send_batch(topic, stamp, &slices, stop)
+        });
+        match put {
+            Ok(more) => (sent, refused) = (sent + batch as u64, refused + more),
+            Err(why) => broke_off = Some(why.to_string()),
         }
-        sent += batch as u64;
     }
-    Ok(Published { sent, refused, first, last: clock.ticks(), reconnects: topic.reconnects(), ..Published::default() })
+    let (last, reconnects) = (clock.ticks(), topic.reconnects());
+    Ok(Published { sent, refused, first, last, reconnects, broke_off, ..Published::default() })
 }
 
 /// Publishes one message, again and again while the topic is full; gives how often it was.

@@ -72,6 +72,9 @@ pub(super) struct Published {
     pub own_p99_ns: u32,
     /// How often its connection was lost and made again, where the client tells; as below.
     pub reconnects: Option<u64>,
+    /// Why it sent no more than that, if it was to send more.
+    #[serde(default)]
+    pub broke_off: Option<String>,
 }
 
 /// What a publisher tells that connects for one message, in ticks.

@@ -1,6 +1,7 @@
 //! A steady stream of messages, or, at a low rate, the first message after an idle.
 
 use std::path::Path;
+use std::sync::atomic::Ordering;
 
 use tickpath_bus::Policy;
 use tickpath_clock::{Calibration, Cause, Clock, Gap, Wait};
@@ -15,7 +16,7 @@ use tickpath_harness::rules::{
 };
 use tickpath_harness::samples::{Samples, load, load_gaps};
 use tickpath_harness::targets::{Removed, is_log};
-use tickpath_harness::{Around, Lab, LabError, host};
+use tickpath_harness::{Around, Lab, LabError, host, interruption};
 use tickpath_result::{Run, without_login};
 
 /// What a run has, right before its first message.
@@ -73,7 +74,18 @@ pub fn run_with(
     let received: Received = subscriber.result(10.0)?;
     let mut run = assemble(lab, settings, transfer, &idle, &published, &received)?;
     around.end(lab, std::slice::from_mut(&mut run))?;
-    Ok(run)
+    match published.broke_off {
+        None => Ok(run),
+        Some(why) => Err(broken_off(run, settings.count, why)),
+    }
+}
+
+/// What there is of a run whose publisher sent no more, marked.
+fn broken_off(mut run: Run, count: u64, why: String) -> LabError {
+    let why = if interruption().load(Ordering::Relaxed) { LabError::Interrupted.to_string() } else { why };
+    run.valid = false;
+    run.notes.insert(0, format!("it broke off after {} of {count} messages: {why}", run.counts.sent));
+    LabError::BrokeOff { run: Box::new(run), why }
 }
 
 fn assemble(
