@@ -359,3 +359,15 @@ def test_stamps_are_of_the_clock_that_now_reads(log: Place) -> None:
         after = tp.now()
     assert isinstance(came, tp.Message) and before <= came.stamp <= after
     assert tp.ns_between(before, after) >= 0 >= tp.ns_between(after, before)
+
+
+def test_a_batch_of_several_kinds_comes_in_its_order_with_its_time(any_place: Place) -> None:
+    top, trade = tp.TopOfBook(1, 2, 3, 4, symbol=5), tp.Trade(6, 7, symbol=8)
+    batch: list[tp.TopOfBook | tp.Trade | tp.Message] = [top, top, tp.Message(200, b"own"), trade, tp.Message(201, b"other"), top]
+    utc_ns = 1_704_067_200_000_000_000
+    with any_place.bus.subscribe(any_place.name) as subscriber, any_place.bus.publisher(any_place.name) as publisher:
+        publisher.publish_batch(batch, stamp=tp.stamp_at(utc_ns))
+        came = collect(subscriber, len(batch))
+    kinds = [event.kind if isinstance(event, tp.Message) else type(event) for event in came]
+    assert kinds == [tp.TopOfBook, tp.TopOfBook, 200, tp.Trade, 201, tp.TopOfBook]
+    assert all(not isinstance(event, tp.Gap | tp.Foreign) and abs(tp.utc_ns(event.stamp) - utc_ns) <= 1 for event in came)

@@ -47,6 +47,8 @@ from ._native import (
     journal,
     now,
     ns_between,
+    stamp_at,
+    utc_ns,
     orders,
     recording,
 )
@@ -137,6 +139,8 @@ __all__ = [
     "journal",
     "now",
     "ns_between",
+    "stamp_at",
+    "utc_ns",
     "orders",
     "recording",
     "run",

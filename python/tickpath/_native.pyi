@@ -36,6 +36,8 @@ __all__ = [
     "journal",
     "now",
     "ns_between",
+    "stamp_at",
+    "utc_ns",
     "orders",
     "recording",
     "trade",
@@ -56,6 +58,14 @@ def now() -> int:
 
 def ns_between(earlier: int, later: int) -> int:
     """Nanoseconds from one stamp to a later one, negative if it is earlier. Both are of this host."""
+
+def utc_ns(stamp: int) -> int:
+    """A stamp of this host as UTC, in nanoseconds since the Unix epoch."""
+
+def stamp_at(utc_ns: int) -> int:
+    """The stamp on this host of a time in UTC, in nanoseconds since the Unix epoch: for what was stamped elsewhere, or long
+    ago.
+    """
 
 def bridge(
     source: str,
@@ -278,8 +288,8 @@ class Publisher:
         the host's clock, unless it is given.
         """
     def publish_batch(self, batch: Iterable[_Data], kind: int | None = None, *, stamp: int | None = None) -> None:
-        """Publishes messages of one kind and one stamp, as cheaply as the transport can: bytes, ticks or trades, or a
-        numpy array of `tickpath.TOP_OF_BOOK` or `tickpath.TRADE`.
+        """Publishes messages of one stamp, as cheaply as the transport can: ticks, trades and messages, also mixed,
+        bytes of this kind, or a numpy array of `tickpath.TOP_OF_BOOK` or `tickpath.TRADE`.
         """
     def resend(self) -> None:
         """Finds out what has become of what the last call left unknown, and sends it again if need be."""
@@ -354,7 +364,7 @@ class Pusher:
     def push(self, data: _Data, kind: int | None = None, *, stamp: int | None = None) -> None:
         """Pushes one message; returns when the queue has it."""
     def push_batch(self, batch: Iterable[_Data], kind: int | None = None, *, stamp: int | None = None) -> None:
-        """Pushes messages of one kind and one stamp, in one pipeline, confirmed together."""
+        """Pushes messages of one stamp, as few pipelines as there are changes of the kind, confirmed together."""
     def resend(self) -> None:
         """Finds out what has become of what the last call left unknown, and sends it again if need be."""
     @property

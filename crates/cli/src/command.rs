@@ -122,6 +122,8 @@ pub enum LogCommand {
     },
     /// Write a topic's messages to a folder as they come, losses included
     Record(crate::log::record::RecordArgs),
+    /// Write a file of market data to a folder, as a recording with the times of the file
+    Import(crate::log::import::ImportArgs),
     /// Publish a recording again, at its own times or others
     Replay(crate::log::replay::ReplayArgs),
     /// Carry topics from one bus to another, until Ctrl-C. Into a topic that is there already they go behind what it holds

@@ -176,6 +176,12 @@ impl Calibration {
         self.utc_ns.wrapping_add_signed(self.ns_between(self.ticks, ticks))
     }
 
+    /// The stamp of a time in UTC, nanoseconds since the Unix epoch; also of one before the counter began.
+    pub fn ticks_of_utc_ns(&self, utc_ns: u64) -> u64 {
+        let ticks = self.ticks_of_ns(utc_ns.abs_diff(self.utc_ns));
+        if utc_ns < self.utc_ns { self.ticks.wrapping_sub(ticks) } else { self.ticks.wrapping_add(ticks) }
+    }
+
     /// Measures the counter against the operating system's clock.
     fn measure(boot_id: [u8; 16]) -> Self {
         let source = if counter::has_invariant_tsc() { Source::Tsc } else { Source::Os };
@@ -382,6 +388,16 @@ mod tests {
             let back = c.ns(c.ticks_of_ns(ns) as i64);
             let tick_ns = (1_000_000_000 / rate + 1) as i64;
             prop_assert!((back - ns as i64).abs() <= tick_ns, "{ns} came back as {back}");
+        }
+
+        #[test]
+        fn times_and_stamps_invert_also_before_the_counter_began(
+            utc_ns in 0u64..4_000_000_000_000_000_000,
+            ticks: u32,
+            rate in 1_000_000_000u64..10_000_000_000,
+        ) {
+            let c = Calibration { utc_ns: 1_700_000_000_000_000_000, ticks: u64::from(ticks), ..at_rate(rate) };
+            prop_assert!(c.utc_ns_of(c.ticks_of_utc_ns(utc_ns)).abs_diff(utc_ns) <= 1);
         }
 
         #[test]

@@ -7,10 +7,14 @@
 //! 1704067200001234567 {"stream":"synusdt@bookTicker","data":{"e":"bookTicker","s":"SYNUSDT","b":"61800.20",…}}
 //! ```
 //!
+//! Or it is CSV, with a row of names first: `utc_ns`, `symbol`, `bid`, `bid_quantity`, `ask`, `ask_quantity` of a best bid and
+//! offer, `price`, `quantity`, `aggressor` of a trade.
+//!
 //! `bookTicker` and `trade` messages become ticks, depth is skipped and counted, and a line that is no message is
 //! counted and named by its number. All of it is parsed before the first tick is handed out, so that a measurement
 //! that replays a recording measures no parsing.
 
+mod csv;
 mod event;
 mod feed;
 mod recording;

@@ -54,7 +54,7 @@ mod _native {
     #[pymodule_export]
     use super::bus::{Bus, connect};
     #[pymodule_export]
-    use super::clock::{now, ns_between};
+    use super::clock::{now, ns_between, stamp_at, utc_ns};
     #[pymodule_export]
     use super::event::{Foreign, Gap, Message, TopOfBook, Trade};
     #[pymodule_export]

@@ -15,7 +15,7 @@ use crate::event::with_payload;
 use crate::handle::{Handle, TURN_NS};
 use crate::lookout::Watched;
 use crate::taken::Taken;
-use crate::topic::{GivenKind, Most, events, kind_of, payloads};
+use crate::topic::{GivenKind, Most, events, in_runs, kind_of, payloads};
 
 /// Looks of a task that find nothing, one after the other, before it pauses between them, and how long.
 const FRUITLESS: u32 = 3;
@@ -58,7 +58,7 @@ impl Pusher {
         })
     }
 
-    /// Pushes messages of one kind and one stamp, in one pipeline, confirmed together.
+    /// Pushes messages of one stamp, as few pipelines as there are changes of the kind, confirmed together.
     #[pyo3(signature = (batch, kind = None, *, stamp = None))]
     fn push_batch(
         &self,
@@ -67,10 +67,11 @@ impl Pusher {
         kind: Option<GivenKind>,
         stamp: Option<u64>,
     ) -> PyResult<()> {
-        let (kind, copies) = payloads(batch, kind)?;
-        let payloads: Vec<&[u8]> = copies.iter().map(Vec::as_slice).collect();
+        let runs = payloads(batch, kind)?;
         let stamp = stamp.unwrap_or_else(|| self.clock.ticks());
-        let pushed = self.handle.detached(py, |pusher| pusher.push_batch(stamp, kind, &payloads))?;
+        let pushed = self
+            .handle
+            .detached(py, |pusher| in_runs(&runs, |kind, payloads| pusher.push_batch(stamp, kind, payloads)))?;
         pushed.map_err(|e| batch_error(py, &e))
     }
 

@@ -10,7 +10,7 @@ use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PySlice, PyTuple};
 use smallvec::{SmallVec, smallvec};
-use tickpath_bus::{PublisherState, ReceiveError};
+use tickpath_bus::{BatchError, PublisherState, ReceiveError};
 use tickpath_clock::{Clock, HostClock};
 use zerocopy::IntoBytes;
 
@@ -71,8 +71,8 @@ impl Publisher {
         })
     }
 
-    /// Publishes messages of one kind and one stamp, as cheaply as the transport can: bytes, ticks or trades, or a numpy array
-    /// of `tickpath.TOP_OF_BOOK` or `tickpath.TRADE`.
+    /// Publishes messages of one stamp, as cheaply as the transport can: ticks, trades and messages, also mixed, bytes of this
+    /// kind, or a numpy array of `tickpath.TOP_OF_BOOK` or `tickpath.TRADE`.
     #[pyo3(signature = (batch, kind = None, *, stamp = None))]
     fn publish_batch(
         &self,
@@ -81,10 +81,11 @@ impl Publisher {
         kind: Option<GivenKind>,
         stamp: Option<u64>,
     ) -> PyResult<()> {
-        let (kind, copies) = payloads(batch, kind)?;
-        let payloads: Vec<&[u8]> = copies.iter().map(Vec::as_slice).collect();
+        let runs = payloads(batch, kind)?;
         let stamp = stamp.unwrap_or_else(|| self.clock.ticks());
-        let published = self.handle.detached(py, |publisher| publisher.publish_batch(stamp, kind, &payloads))?;
+        let published = self.handle.detached(py, |publisher| {
+            in_runs(&runs, |kind, payloads| publisher.publish_batch(stamp, kind, payloads))
+        })?;
         published.map_err(|e| batch_error(py, &e))
     }
 
@@ -466,6 +467,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Most {
 }
 
 /// A message's kind, as Python gives it.
+#[derive(Clone, Copy)]
 pub struct GivenKind(u8);
 
 impl<'a, 'py> FromPyObject<'a, 'py> for GivenKind {
@@ -496,22 +498,39 @@ pub fn kind_of(given: Option<GivenKind>, own: Option<u8>) -> PyResult<u8> {
     }
 }
 
-/// Copies of messages, and their kind: of a list, of anything else to iterate over, or of an array of records.
-pub fn payloads(batch: &Bound<'_, PyAny>, kind: Option<GivenKind>) -> PyResult<(u8, Vec<Vec<u8>>)> {
+/// Messages of one kind that follow each other: the kind, and copies of their bytes.
+pub type SameKind = (u8, Vec<Vec<u8>>);
+
+/// Copies of messages, by their kinds: of a list, of anything else to iterate over, or of an array of records.
+pub fn payloads(batch: &Bound<'_, PyAny>, kind: Option<GivenKind>) -> PyResult<Vec<SameKind>> {
     if let Some((own, records)) = records(batch)? {
-        return Ok((kind_of(kind, Some(own))?, records));
+        return Ok(vec![(kind_of(kind, Some(own))?, records)]);
     }
-    let (mut own, mut copies) = (None, Vec::new());
+    let mut runs: Vec<SameKind> = Vec::new();
     for data in batch.try_iter()? {
-        let (bytes, its) = with_payload(&data?, |payload, its| Ok((payload.to_vec(), its)))?;
-        if kind.is_none() && !copies.is_empty() && its != own {
-            return Err(PyTypeError::new_err("a batch has one kind; publish ticks, trades and bytes apart"));
+        let (bytes, own) = with_payload(&data?, |payload, own| Ok((payload.to_vec(), own)))?;
+        let its = kind_of(kind, own)?;
+        match runs.last_mut() {
+            Some((kind, payloads)) if *kind == its => payloads.push(bytes),
+            _ => runs.push((its, vec![bytes])),
         }
-        own = its;
-        copies.push(bytes);
     }
-    let kind = if copies.is_empty() { FIRST_KIND } else { kind_of(kind, own)? };
-    Ok((kind, copies))
+    Ok(runs)
+}
+
+/// Sends the messages of each kind one after the other, as few calls as there are changes of the kind. What became of them is
+/// counted among all.
+pub fn in_runs(
+    runs: &[SameKind],
+    mut send: impl FnMut(u8, &[&[u8]]) -> Result<(), BatchError>,
+) -> Result<(), BatchError> {
+    let mut before = 0;
+    for (kind, copies) in runs {
+        let payloads: Vec<&[u8]> = copies.iter().map(Vec::as_slice).collect();
+        send(*kind, &payloads).map_err(|error| BatchError { done: before + error.done, ..error })?;
+        before += copies.len();
+    }
+    Ok(())
 }
 
 /// Ticks or trades of a numpy array; none of anything else.

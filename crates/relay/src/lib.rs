@@ -1,4 +1,4 @@
-//! Carrying messages: from a bus into a recording, from a recording onto a bus, from one bus to another.
+//! Carrying messages: from a bus or a file into a recording, from a recording onto a bus, from one bus to another.
 //!
 //! ```text
 //!   bus ──record──> recording ──replay──> bus        a recording is a log on a disk that keeps everything
@@ -13,11 +13,12 @@
 //!
 //! On a broker a message keeps its origin, and one from a log gets one of it: so copies come to nobody twice.
 //!
-//! * [`record`], [`replay`], [`bridge`]: the carriers, each one call that returns when it is done or stopped.
+//! * [`record`], [`import`], [`replay`], [`bridge`]: the carriers, each one call that returns when it is done or stopped.
 //! * [`Meter`]: what was carried so far, for anybody to look at.
 
 mod address;
 pub mod bridge;
+pub mod import;
 mod outlet;
 pub mod record;
 pub mod replay;
@@ -244,6 +245,17 @@ pub enum RelayError {
         /// Of which bus.
         url: String,
     },
+    /// A number was given for an instrument that is not there.
+    #[error("the file has no '{name}'; it has {has}")]
+    NoSymbol {
+        /// Which one.
+        name: String,
+        /// The instruments of the file.
+        has: String,
+    },
+    /// A file of market data.
+    #[error(transparent)]
+    Data(#[from] tickpath_market::replay::RecordingError),
     /// A recording cannot be looped at its own times.
     #[error(transparent)]
     Pace(#[from] PaceError),
@@ -264,6 +276,7 @@ impl RelayError {
         match self {
             Self::Taken(_) | Self::OtherFiles(_) | Self::NoDisk(_) | Self::NoRecording { .. } => true,
             Self::Forgets { .. } | Self::Circle(_) | Self::Twice(_) | Self::NoResume(_) => true,
+            Self::NoSymbol { .. } | Self::Data(_) => true,
             Self::NoHistory { .. } | Self::ResumeHeld(_) | Self::OtherResume { .. } => true,
             Self::Connect(error) => error.is_usage(),
             _ => false,

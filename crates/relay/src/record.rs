@@ -22,7 +22,7 @@ use crate::watched::Watched;
 
 /// A segment takes the longest message that a log can hold, with all that is around it. No journal has segments of this
 /// size, so that none is ever taken for a recording.
-const SEGMENT_BYTES: usize = (SEGMENT_HEADER_BYTES + MAX_PAYLOAD_BYTES + 64).next_multiple_of(HEADER_BYTES);
+pub(crate) const SEGMENT_BYTES: usize = (SEGMENT_HEADER_BYTES + MAX_PAYLOAD_BYTES + 64).next_multiple_of(HEADER_BYTES);
 
 /// What is recorded, where to, and until when.
 #[derive(Debug, Clone)]
@@ -206,7 +206,7 @@ fn reached(subscriber: &dyn Subscriber, log: &Log, incoming: &Incoming) -> Optio
 }
 
 /// Refuses a place that is no place for a recording, before anything is made there.
-fn check_place(place: &Place, append: bool) -> Result<(), RelayError> {
+pub(crate) fn check_place(place: &Place, append: bool) -> Result<(), RelayError> {
     if place.is_shared_memory() {
         return Err(RelayError::NoDisk(place.clone()));
     }
@@ -225,7 +225,7 @@ fn check_place(place: &Place, append: bool) -> Result<(), RelayError> {
     }
 }
 
-fn open_error(error: OpenError) -> RelayError {
+pub(crate) fn open_error(error: OpenError) -> RelayError {
     match error {
         OpenError::Differs { place, found, .. } => RelayError::NoRecording { place, found },
         other => RelayError::of_writer(other),

@@ -2,6 +2,7 @@
 
 pub mod bridge;
 pub mod cat;
+pub mod import;
 pub mod place;
 pub mod record;
 mod remove;
@@ -32,6 +33,7 @@ pub fn run(command: &LogCommand) -> anyhow::Result<Outcome> {
         LogCommand::Analyse { dir, output } => return analyse(dir, output),
         LogCommand::Snapshot { dir } => snapshot(dir),
         LogCommand::Record(args) => record::run(args),
+        LogCommand::Import(args) => import::run(args),
         LogCommand::Replay(args) => replay::run(args),
         LogCommand::Bridge(args) => return bridge::run(args),
     }?;

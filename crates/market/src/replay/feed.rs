@@ -179,12 +179,12 @@ impl<'a> Execution<'a> {
     }
 }
 
-fn price(text: &str) -> Result<Price, String> {
+pub(super) fn price(text: &str) -> Result<Price, String> {
     let price: Price = decimal(text)?;
     if price > Price::ZERO { Ok(price) } else { Err(format!("the price {text} is not above zero")) }
 }
 
-fn quantity(text: &str) -> Result<Quantity, String> {
+pub(super) fn quantity(text: &str) -> Result<Quantity, String> {
     let quantity: Quantity = decimal(text)?;
     if quantity >= Quantity::ZERO { Ok(quantity) } else { Err(format!("the quantity {text} is below zero")) }
 }
@@ -195,7 +195,7 @@ fn decimal<T: FromStr<Err = DecimalError>>(text: &str) -> Result<T, String> {
     parsed.map_err(|error| format!("'{text}': {error}"))
 }
 
-fn symbol(text: &str) -> Result<Symbol, String> {
+pub(super) fn symbol(text: &str) -> Result<Symbol, String> {
     text.parse::<Symbol>().map_err(|error| error.to_string())
 }
 

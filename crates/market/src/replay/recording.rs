@@ -99,7 +99,10 @@ pub enum RecordingError {
         source: io::Error,
     },
     /// Nothing in it can be replayed.
-    #[error("{name} has no bookTicker or trade line ({tally}); record one of these streams as `LOCAL_NS JSON` lines")]
+    #[error(
+        "{name} has no bookTicker or trade line ({tally}); record one of these streams as `LOCAL_NS JSON` lines, or write CSV \
+         with the columns utc_ns, symbol, bid, bid_quantity, ask, ask_quantity, or price and quantity of trades"
+    )]
     NoTick {
         /// The file, or `the input`.
         name: String,
@@ -190,6 +193,13 @@ struct Collector {
 
 impl Collector {
     fn collect(&mut self, mut input: impl BufRead) -> io::Result<()> {
+        // Each line of the other form begins with a time.
+        let is_csv = input.fill_buf()?.first().is_some_and(u8::is_ascii_alphabetic);
+        if is_csv {
+            // The row of names is a line, too.
+            self.recording.tally.lines = 1;
+            return super::csv::read(input, |content| self.add(content));
+        }
         let mut line = Vec::new();
         loop {
             match next_line(&mut input, &mut line) {

@@ -1,0 +1,46 @@
+//! `tickpath log import`: from a file of market data into a recording.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use tickpath_fields::moment;
+use tickpath_relay::import::{Settings, run as import};
+
+use super::place::{refused, target};
+use crate::print::{note, say};
+
+#[derive(Debug, Clone, Args)]
+#[command(
+    after_help = "The file is plain or gzip: lines of a receive time and a message of the Binance futures streams, as \
+                  data/synthetic.txt, or CSV with a row of names: utc_ns, symbol, then bid, bid_quantity, ask, ask_quantity of \
+                  a best bid and offer, or price, quantity, aggressor (buy or sell) and trade_id of a trade. Times stay as they \
+                  are: utc_ns is the stamp, in nanoseconds since the Unix epoch."
+)]
+pub struct ImportArgs {
+    /// The file of market data
+    pub file: PathBuf,
+    /// Where the recording goes: file:///FOLDER or a folder, which holds nothing yet
+    #[arg(value_name = "FOLDER")]
+    pub recording: String,
+    /// The number of an instrument, as an OMS has it; those that are not named are numbered from 0 on
+    #[arg(long, value_name = "NAME=N", value_parser = numbered)]
+    pub symbol: Vec<(String, u32)>,
+}
+
+pub fn run(args: &ImportArgs) -> anyhow::Result<()> {
+    let place = target(&args.recording)?;
+    let symbols = args.symbol.iter().cloned().collect();
+    let settings = Settings { file: args.file.clone(), place: place.clone(), symbols };
+    let imported = import(&settings).map_err(refused)?;
+    let (first, last) = imported.span_utc_ns;
+    let symbols: Vec<String> = imported.symbols.iter().map(|(name, number)| format!("{name} is {number}")).collect();
+    if imported.tally.bad > 0 {
+        note(&format!("tickpath: {} lines are no market data and were left out", imported.tally.bad));
+    }
+    say(&format!("{place}: {}; from {} to {}; {}\n", imported.tally, moment(first), moment(last), symbols.join(", ")))
+}
+
+fn numbered(text: &str) -> Result<(String, u32), String> {
+    let read = text.split_once('=').and_then(|(name, number)| Some((name.to_owned(), number.parse().ok()?)));
+    read.ok_or_else(|| "write NAME=NUMBER, as BTCUSDT=1".to_owned())
+}

@@ -1,0 +1,121 @@
+//! Market data as CSV: one tick a row, its columns by their names in the first row, in any order; others are not looked at.
+//!
+//! | column | of each row |
+//! |---|---|
+//! | `utc_ns` | when it was received, nanoseconds since the Unix epoch |
+//! | `symbol` | the instrument |
+//! | `bid`, `bid_quantity`, `ask`, `ask_quantity` | the best bid and offer; empty in a trade |
+//! | `price`, `quantity` | a trade; empty in a best bid and offer |
+//! | `aggressor`, `trade_id` | of a trade, if it is known: who took, `buy` or `sell`; its number |
+//! | `event_ns` | the exchange's own time, if it is known |
+
+use std::io::{self, Read};
+
+use csv::{ErrorKind, ReaderBuilder, Trim};
+use serde::Deserialize;
+
+use super::event::Event;
+use super::feed::{Content, price, quantity, symbol};
+use crate::{Side, TopOfBook, Trade};
+
+/// What of a row is looked at.
+#[derive(Deserialize)]
+struct Row {
+    utc_ns: u64,
+    symbol: String,
+    bid: Option<String>,
+    bid_quantity: Option<String>,
+    ask: Option<String>,
+    ask_quantity: Option<String>,
+    price: Option<String>,
+    quantity: Option<String>,
+    aggressor: Option<String>,
+    trade_id: Option<u64>,
+    event_ns: Option<u64>,
+}
+
+/// Reads all rows; what is wrong with one is given in its place.
+pub(super) fn read(input: impl Read, mut add: impl FnMut(Result<Content, String>)) -> io::Result<()> {
+    let mut rows = ReaderBuilder::new().trim(Trim::All).flexible(true).from_reader(input);
+    for row in rows.deserialize::<Row>() {
+        match row {
+            Ok(row) => add(row.tick()),
+            Err(e) => match e.into_kind() {
+                ErrorKind::Io(e) => return Err(e),
+                ErrorKind::Deserialize { err, .. } => add(Err(err.to_string())),
+                other => add(Err(format!("{other:?}"))),
+            },
+        }
+    }
+    Ok(())
+}
+
+impl Row {
+    fn tick(&self) -> Result<Content, String> {
+        let needed = |name: &str, cell: &Option<String>| {
+            cell.clone().ok_or_else(|| {
+                format!("'{name}' is empty: give the four of a best bid and offer, or the two of a trade")
+            })
+        };
+        let event_ns = self.event_ns.unwrap_or(0);
+        let event = if self.bid.is_some() || self.ask.is_some() {
+            Event::Top(TopOfBook {
+                bid: price(&needed("bid", &self.bid)?)?,
+                bid_quantity: quantity(&needed("bid_quantity", &self.bid_quantity)?)?,
+                ask: price(&needed("ask", &self.ask)?)?,
+                ask_quantity: quantity(&needed("ask_quantity", &self.ask_quantity)?)?,
+                event_ns,
+                ..TopOfBook::default()
+            })
+        } else {
+            let aggressor = match self.aggressor.as_deref() {
+                None => 0,
+                Some("buy") => Side::Buy.code(),
+                Some("sell") => Side::Sell.code(),
+                Some(other) => return Err(format!("'{other}' is no aggressor: write buy or sell, or nothing")),
+            };
+            Event::Trade(Trade {
+                price: price(&needed("price", &self.price)?)?,
+                quantity: quantity(&needed("quantity", &self.quantity)?)?,
+                trade_id: self.trade_id.unwrap_or(0),
+                aggressor,
+                event_ns,
+                ..Trade::default()
+            })
+        };
+        Ok(Content::Tick(self.utc_ns, symbol(&self.symbol)?, event))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Event, Recording};
+
+    #[test]
+    fn rows_are_ticks_with_their_times_and_what_is_wrong_is_named() {
+        let table = "symbol, utc_ns, bid, bid_quantity, ask, ask_quantity, price, quantity, aggressor, note\n\
+                     BTCUSDT, 1704067200000000001, 61800.1, 2, 61800.2, 3, , , , first\n\
+                     ETHUSDT, 1704067200000000002, , , , , 2200.5, 0.25, sell\n\
+                     BTCUSDT, yesterday, 1, 1, 2, 2, , , ,\n\
+                     BTCUSDT, 1704067200000000003, 1, , 2, 2, , , ,\n\
+                     BTCUSDT, 1704067200000000004, , , , , 1, 1, up\n";
+        let read = Recording::read(table.as_bytes()).unwrap();
+        let names: Vec<&str> = read.symbols.iter().map(|symbol| symbol.as_str()).collect();
+        assert_eq!((names, read.events.len(), read.tally.bad), (vec!["BTCUSDT", "ETHUSDT"], 2, 3));
+        assert_eq!([0, 1].map(|tick| read.events[tick].at_ns - 1_704_067_200_000_000_000), [1, 2]);
+        let (Event::Top(top), Event::Trade(trade)) = (read.events[0].event, read.events[1].event) else {
+            panic!("{:?}", read.events);
+        };
+        assert_eq!(
+            (top.bid.to_string(), top.ask_quantity.to_string(), top.symbol.0),
+            ("61800.1".to_owned(), "3".to_owned(), 0)
+        );
+        assert_eq!((trade.price.to_string(), trade.aggressor, trade.symbol.0), ("2200.5".to_owned(), 2, 1));
+        let told = read.tally.to_string();
+        for word in ["line 4", "invalid digit", "'bid_quantity' is empty", "'up' is no aggressor"] {
+            assert!(told.contains(word), "{word}: {told}");
+        }
+        let none = Recording::read("time,price\n1,2\n".as_bytes()).unwrap_err().to_string();
+        assert!(none.contains("missing field `utc_ns`") && none.contains("CSV"), "{none}");
+    }
+}

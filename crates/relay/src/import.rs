@@ -1,0 +1,107 @@
+//! From a file of market data into a recording, with the times of the file.
+//!
+//! The file is one that [`Recording`](tickpath_market::replay::Recording) reads. The recording's clock counts nanoseconds since
+//! the Unix epoch: a stamp is the time at which its tick was received.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use tickpath_clock::Calibration;
+use tickpath_log::{Config, Place, Writer};
+use tickpath_market::SymbolId;
+use tickpath_market::replay::{Event, Recorded, Recording, Tally};
+
+use crate::RelayError;
+use crate::record::{SEGMENT_BYTES, check_place, open_error};
+
+/// What is imported, and where to.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The file.
+    pub file: PathBuf,
+    /// The recording.
+    pub place: Place,
+    /// Numbers of instruments, by their names. Those that are not there are numbered from 0 on in the order of the file.
+    pub symbols: BTreeMap<String, u32>,
+}
+
+/// What was imported.
+#[derive(Debug, Clone)]
+pub struct Imported {
+    /// What the lines of the file were.
+    pub tally: Tally,
+    /// The instruments with the numbers that they have in the recording.
+    pub symbols: Vec<(String, u32)>,
+    /// When the first tick was received and the last one, in nanoseconds since the Unix epoch.
+    pub span_utc_ns: (u64, u64),
+}
+
+/// Reads a file, all of it, and then writes the recording.
+pub fn run(settings: &Settings) -> Result<Imported, RelayError> {
+    let Settings { file, place, symbols } = settings;
+    check_place(place, false)?;
+    let Recording { events, symbols: names, tally } = Recording::open(file)?;
+    let names: Vec<String> = names.iter().map(|name| name.as_str().to_owned()).collect();
+    let numbers = numbered(&names, symbols)?;
+    let config = Config { segment_bytes: SEGMENT_BYTES, ..Config::journal(place.clone()) };
+    let mut writer = Writer::open(&config, &Calibration::nanoseconds()).map_err(open_error)?;
+    for Recorded { at_ns, mut event } in events.iter().copied() {
+        let symbol = match &mut event {
+            Event::Top(top) => &mut top.symbol,
+            Event::Trade(trade) => &mut trade.symbol,
+        };
+        *symbol = SymbolId(numbers[symbol.0 as usize]);
+        writer.publish(at_ns, event.kind().code(), event.as_bytes()).map_err(RelayError::Record)?;
+    }
+    writer.sync().map_err(|reason| RelayError::Sync { place: place.clone(), reason })?;
+    let at_ns = |tick: Option<&Recorded>| tick.map_or(0, |tick| tick.at_ns);
+    let span_utc_ns = (at_ns(events.first()), at_ns(events.last()));
+    Ok(Imported { tally, symbols: names.into_iter().zip(numbers).collect(), span_utc_ns })
+}
+
+/// The number of each instrument: the one that was given, or the next one that none has.
+fn numbered(names: &[String], given: &BTreeMap<String, u32>) -> Result<Vec<u32>, RelayError> {
+    if let Some(name) = given.keys().find(|name| !names.contains(name)) {
+        return Err(RelayError::NoSymbol { name: name.clone(), has: names.join(", ") });
+    }
+    let mut free = (0..).filter(|number| !given.values().any(|taken| taken == number));
+    Ok(names
+        .iter()
+        .map(|name| given.get(name).copied().unwrap_or_else(|| free.next().expect("numbers go on")))
+        .collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use tickpath_log::{Next, Reader, Registration, Start};
+
+    use super::*;
+
+    #[test]
+    fn a_file_is_a_recording_with_its_times_and_numbers() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("ticks.csv");
+        std::fs::write(&file, "utc_ns,symbol,price,quantity\n1704067200000000001,A,1,2\n1704067200000000009,B,3,4\n")
+            .unwrap();
+        let place = Place::folder(folder.path().join("recording"));
+        let settings = Settings { file, place: place.clone(), symbols: BTreeMap::from([("B".to_owned(), 0)]) };
+        let imported = run(&settings).unwrap();
+        assert_eq!(imported.symbols, [("A".to_owned(), 1), ("B".to_owned(), 0)]);
+        let mut log = Reader::open(&place, Start::Oldest, Registration::Unregistered).unwrap();
+        for utc_ns in [1_704_067_200_000_000_001, 1_704_067_200_000_000_009] {
+            let Next::Message(message) = log.next().unwrap() else { panic!("a tick is missing") };
+            let stamp = message.stamp;
+            assert_eq!(log.calibration().utc_ns_of(stamp), utc_ns);
+        }
+        let again = run(&settings).unwrap_err();
+        assert!(again.is_usage() && again.to_string().contains("holds a log already"), "{again}");
+        let wrong = Settings {
+            place: Place::folder(folder.path().join("other")),
+            symbols: BTreeMap::from([("C".to_owned(), 0)]),
+            ..settings
+        };
+        let error = run(&wrong).unwrap_err();
+        assert!(error.is_usage() && error.to_string().contains("'C'") && error.to_string().contains("A, B"), "{error}");
+        assert!(!wrong.place.exists());
+    }
+}
