@@ -48,8 +48,10 @@ impl OpeningArgs {
 pub fn place(log: &str) -> anyhow::Result<Place> {
     let place = target(log)?;
     if !log.contains("://") && place.dir().is_file() {
-        anyhow::bail!("'{log}' cannot be used: it is a file; name the folder that a log lies in, or make a recording of a file of market \
-             data first: tickpath log import FILE FOLDER");
+        anyhow::bail!(
+            "'{log}' cannot be used: it is a file; name the folder that a log lies in, or make a recording of a file of market \
+             data first: tickpath log import FILE FOLDER"
+        );
     }
     Ok(place)
 }

@@ -1,7 +1,7 @@
 //! From what the journal, the client and the OMS have written down to runs.
 
 use tickpath_clock::{Clock, Gap, Wait};
-use tickpath_oms::AckLevel;
+use tickpath_oms::{AckLevel, Layout};
 
 use super::client::{Answered, DENIED};
 use super::plan::Batch;
@@ -147,6 +147,11 @@ fn describe(run: &mut Run, settings: &Settings, batch: &Batch) {
         run.params.set("priority", settings.priority.to_string());
         if settings.venue == VenueRoute::Tcp {
             run.params.set("venue", "tcp");
+            if settings.layout == Layout::Split {
+                let handed = "T2 is when an order was handed to the thread of the venue's line: its send follows, and is in no \
+                              hop up to T2; --layout inline has it";
+                run.notes.push(handed.to_owned());
+            }
         }
         run.params.set("caches", if batch.evict { "evicted" } else { "warm" });
     }
