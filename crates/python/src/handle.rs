@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
-use tickpath_clock::{Clock, HostClock};
+use tickpath_clock::{Clock, HostClock, sleep_ns};
 use tickpath_log::Birthplace;
 
 use crate::error::Error;
@@ -303,12 +303,12 @@ impl<T: Send> Shared<T> {
 
     /// The same if it is free within this time. Whoever has it in hand then lets go of it himself.
     fn take_within(&self, patience: Duration) -> Option<T> {
-        const PAUSE: Duration = Duration::from_millis(1);
+        const PAUSE_NS: u64 = 1_000_000;
         for _ in 0..=patience.as_millis() {
             match self.opened.try_lock() {
                 Ok(mut opened) => return opened.take(),
                 Err(TryLockError::Poisoned(_)) => return None,
-                Err(TryLockError::WouldBlock) => std::thread::sleep(PAUSE),
+                Err(TryLockError::WouldBlock) => sleep_ns(PAUSE_NS),
             }
         }
         None

@@ -1,6 +1,6 @@
 //! From a file of market data into a recording, with the times of the file.
 //!
-//! The file is one that [`Recording`](tickpath_market::replay::Recording) reads. The recording's clock counts nanoseconds since
+//! The file is one that [`Recording`] reads. The recording's clock counts nanoseconds since
 //! the Unix epoch: a stamp is the time at which its tick was received.
 
 use std::collections::BTreeMap;
