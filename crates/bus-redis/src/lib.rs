@@ -81,6 +81,7 @@ mod link;
 mod list;
 mod list_at_least_once;
 mod list_at_most_once;
+mod login;
 mod moment;
 mod place;
 mod portion;

@@ -16,7 +16,7 @@ use std::time::Duration;
 use serde::de::DeserializeOwned;
 
 use crate::LabError;
-use crate::lab::interruption;
+use crate::interruption::interruption;
 use crate::parent::{Parent, Said};
 use crate::role::{self, Playable, Role};
 

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::atomic::Ordering;
+use std::sync::{Mutex, PoisonError};
 
 use tickpath_bus::About;
 use tickpath_clock::HostClock;
@@ -11,6 +11,7 @@ use tickpath_result::Software;
 
 use crate::LabError;
 use crate::child::Child;
+use crate::interruption::interruption;
 use crate::role::Role;
 
 /// Settings of a server that decide what reaches its disk.
@@ -105,12 +106,6 @@ impl<'a> Lab<'a> {
     pub fn spawn<R: Role>(&self, role: &R) -> Result<Child, LabError> {
         if self.in_threads { Child::thread(role) } else { Child::spawn(&self.program, role) }
     }
-}
-
-/// Set by a Ctrl-C, if somebody has asked for that: no step begins any more.
-pub fn interruption() -> &'static Arc<AtomicBool> {
-    static INTERRUPTION: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
-    &INTERRUPTION
 }
 
 impl Drop for Lab<'_> {

@@ -29,6 +29,7 @@ pub mod digits;
 mod error;
 pub mod evict;
 pub mod host;
+mod interruption;
 mod lab;
 pub mod memory;
 pub mod others;
@@ -45,7 +46,8 @@ pub mod targets;
 pub use around::Around;
 pub use child::Child;
 pub use error::LabError;
-pub use lab::{Lab, Progress, interruption, remove_topics};
+pub use interruption::interruption;
+pub use lab::{Lab, Progress, remove_topics};
 pub use parent::Parent;
 pub use role::{Playable, Role, Thread};
 

@@ -7,7 +7,7 @@ use tickpath_bus::{TRANSPORTS, Transport, connect, transport};
 use tickpath_clock::sleep_ns;
 
 use crate::error::LabError;
-use crate::lab::interruption;
+use crate::interruption::interruption;
 
 /// The pause between two looks for a Ctrl-C.
 const LOOK_NS: u64 = 1_000_000;

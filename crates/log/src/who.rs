@@ -12,6 +12,11 @@ impl Process {
     pub fn is_here(self) -> bool {
         self.0 != 0
     }
+
+    /// By its role: `writer 7`, or `writer in another container`.
+    pub fn called(self, role: &str) -> String {
+        if self.is_here() { format!("{role} {}", self.0) } else { format!("{role} in another container") }
+    }
 }
 
 impl fmt::Display for Process {

@@ -59,6 +59,12 @@ pub fn run(settings: &Settings) -> Result<Imported, RelayError> {
     Ok(Imported { tally, symbols: names.into_iter().zip(numbers).collect(), span_utc_ns })
 }
 
+/// An instrument and its number, written as `BTCUSDT=1`.
+pub fn read_symbol(text: &str) -> Result<(String, u32), String> {
+    let read = text.split_once('=').and_then(|(name, number)| Some((name.to_owned(), number.parse().ok()?)));
+    read.ok_or_else(|| "write NAME=NUMBER, as BTCUSDT=1".to_owned())
+}
+
 /// The number of each instrument: the one that was given, or the next one that none has.
 fn numbered(names: &[String], given: &BTreeMap<String, u32>) -> Result<Vec<u32>, RelayError> {
     if let Some(name) = given.keys().find(|name| !names.contains(name)) {

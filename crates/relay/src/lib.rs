@@ -28,6 +28,7 @@ mod source;
 mod tail;
 mod watched;
 
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -381,6 +382,26 @@ impl Totals {
 
     fn delay(&mut self, ns: i64) {
         self.delays.record(ns.max(0) as u64).expect("an auto-sized histogram takes any value");
+    }
+}
+
+impl fmt::Display for Totals {
+    /// In words: messages, bytes and losses.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let plural = |number: u64, noun: &str| format!("{number} {noun}{}", if number == 1 { "" } else { "s" });
+        let lost = match (self.gaps, self.missed, self.uncounted) {
+            (0, ..) => String::new(),
+            (_, 0, _) => " (nobody knows of how many messages)".to_owned(),
+            (_, missed, 0) => format!(" ({} missed)", plural(missed, "message")),
+            (_, missed, _) => format!(" ({} missed, and nobody knows how many more)", plural(missed, "message")),
+        };
+        let of =
+            |count: u64, whose: &str| if count == 0 { String::new() } else { format!(" ({count} of other {whose})") };
+        let also = |count: u64, how: &str| if count == 0 { String::new() } else { format!(", {count} came {how}") };
+        let (messages, gaps) = (plural(self.messages, "message"), plural(self.gaps, "gap"));
+        let (foreign, elsewhere) = (of(self.foreign, "programs"), of(self.elsewhere, "hosts"));
+        let (twice, late) = (also(self.duplicates, "twice"), also(self.late, "late"));
+        write!(f, "{messages}{foreign}{elsewhere}, {} bytes, {gaps}{lost}{twice}{late}", self.bytes)
     }
 }
 

@@ -8,6 +8,7 @@ mod outage;
 mod retention;
 mod secure;
 mod server;
+mod transactions;
 
 use tickpath_bus_api::conformance::run_child;
 use tickpath_bus_api::{ConnectError, Connection};

@@ -22,7 +22,6 @@ use tickpath_bus_api::{
 use tickpath_bus_kafka::{KafkaBus, QUEUE_PARTITIONS};
 use tickpath_clock::Wait;
 
-use crate::kafka_server::send_in_transactions;
 use crate::{until, url};
 
 const KIND: u8 = 16;
@@ -44,29 +43,6 @@ fn foreign_messages_come_as_what_they_are_and_take_numbers() {
         assert_eq!(next_event(&mut *subscriber), OwnedEvent::foreign(Some(sequence), value));
     }
     assert_eq!(next_event(&mut *subscriber), OwnedEvent::at(4, 6, b"ours"));
-}
-
-/// Sent by Kafka's own client. The marks of transactions take offsets, and so does what was aborted: none of it is a loss.
-#[test]
-fn transactions_of_others_leave_no_gaps() {
-    const COUNT: u64 = 100;
-    const ABORTED: u64 = 37;
-    let topic = Named::topic("transactions");
-    let mut subscriber = topic.subscriber(Start::Now);
-    topic.publish(0..1);
-    send_in_transactions(url().strip_prefix("kafka://").expect("it is a Kafka URL"), &topic.name, COUNT, ABORTED);
-    topic.publish(1..2);
-    let ours = |event: &OwnedEvent, stamp| matches!(event, OwnedEvent::Message { stamp: came, .. } if *came == stamp);
-    assert!(ours(&next_event(&mut *subscriber), 0));
-    for number in (0..COUNT).filter(|&number| number != ABORTED) {
-        let came = next_event(&mut *subscriber);
-        let text = number.to_string();
-        assert!(matches!(&came, OwnedEvent::Foreign { bytes, .. } if bytes == text.as_bytes()), "{number}: {came:?}");
-    }
-    let token = subscriber.token().expect("Kafka keeps messages");
-    assert!(ours(&next_event(&mut *subscriber), 1));
-    // Who goes on behind a mark has lost nothing either.
-    assert!(ours(&next_event(&mut *topic.subscriber(Start::After(token))), 1));
 }
 
 #[test]

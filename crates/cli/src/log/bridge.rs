@@ -11,7 +11,7 @@ use tickpath_relay::bridge::{Route, Settings, run as bridge};
 use tickpath_relay::{FOREIGN_KIND, Meter, Totals};
 
 use super::place::{OpeningArgs, folder, refused, start};
-use super::watch::{Watch, carried, delays, span};
+use super::watch::{Watch, delays, span};
 use crate::args::bus_url;
 use crate::outcome::Outcome;
 use crate::print::Printer;
@@ -90,7 +90,7 @@ fn bridged(route: &Route, totals: &Totals) -> String {
     let Totals { refused, left, too_long, .. } = totals;
     let too_long = if *too_long > 0 { format!("{too_long} dropped as too long, ") } else { String::new() };
     let had = delays("added latency", totals);
-    format!("{from} -> {to}: {}, {refused} refused at first, {too_long}{left} not published, {had}", carried(totals))
+    format!("{from} -> {to}: {totals}, {refused} refused at first, {too_long}{left} not published, {had}")
 }
 
 fn route(text: &str) -> Result<Route, String> {

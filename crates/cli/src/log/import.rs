@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use clap::Args;
 use tickpath_fields::moment;
-use tickpath_relay::import::{Settings, run as import};
+use tickpath_relay::import::{Settings, read_symbol, run as import};
 
 use super::place::{refused, target};
-use crate::print::{note, say};
+use crate::print::say;
 
 #[derive(Debug, Clone, Args)]
 #[command(
@@ -23,7 +23,7 @@ pub struct ImportArgs {
     #[arg(value_name = "FOLDER")]
     pub recording: String,
     /// The number of an instrument, as an OMS has it; those that are not named are numbered from 0 on
-    #[arg(long, value_name = "NAME=N", value_parser = numbered)]
+    #[arg(long, value_name = "NAME=N", value_parser = read_symbol)]
     pub symbol: Vec<(String, u32)>,
 }
 
@@ -34,13 +34,5 @@ pub fn run(args: &ImportArgs) -> anyhow::Result<()> {
     let imported = import(&settings).map_err(refused)?;
     let (first, last) = imported.span_utc_ns;
     let symbols: Vec<String> = imported.symbols.iter().map(|(name, number)| format!("{name} is {number}")).collect();
-    if imported.tally.bad > 0 {
-        note(&format!("tickpath: {} lines are no market data and were left out", imported.tally.bad));
-    }
     say(&format!("{place}: {}; from {} to {}; {}\n", imported.tally, moment(first), moment(last), symbols.join(", ")))
-}
-
-fn numbered(text: &str) -> Result<(String, u32), String> {
-    let read = text.split_once('=').and_then(|(name, number)| Some((name.to_owned(), number.parse().ok()?)));
-    read.ok_or_else(|| "write NAME=NUMBER, as BTCUSDT=1".to_owned())
 }

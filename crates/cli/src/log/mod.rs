@@ -58,16 +58,12 @@ fn list() -> anyhow::Result<()> {
 fn describe(place: &Place) -> anyhow::Result<()> {
     let log = Reader::open(place, Start::Now, Registration::Unregistered)?;
     let oldest = Reader::open(place, Start::Oldest, Registration::Unregistered)?;
-    let named = |role: &str, pid| match Process(pid).is_here() {
-        true => format!("{role} {pid}"),
-        false => format!("{role} in another container"),
-    };
-    let writer = log.writer().map_or("no writer".to_owned(), |pid| named("writer", pid));
+    let writer = log.writer().map_or("no writer".to_owned(), |pid| Process(pid).called("writer"));
     say(&format!("{place}  {}  {}..{}  {writer}\n", log.policy(), oldest.sequence(), log.sequence()))?;
     for reader in log.readers() {
         let behind = log.sequence().saturating_sub(reader.cursor);
         // The one reader that a lane names keeps its place while it is away.
-        let who = if reader.away { "away".to_owned() } else { named("reader", reader.pid) };
+        let who = if reader.away { "away".to_owned() } else { Process(reader.pid).called("reader") };
         say(&format!("  {who}  at {}  {behind} behind\n", reader.cursor))?;
     }
     Ok(())

@@ -11,7 +11,7 @@ use tickpath_relay::record::{Settings, run as record};
 use tickpath_relay::{FOREIGN_KIND, Meter};
 
 use super::place::{folder, refused, start, target};
-use super::watch::{Watch, carried, span};
+use super::watch::{Watch, span};
 use crate::args::{bus_url, seconds};
 use crate::print::Printer;
 
@@ -71,12 +71,12 @@ pub fn run(args: &RecordArgs) -> anyhow::Result<()> {
     };
     let meter = Arc::new(Meter::default());
     let shown = meter.clone();
-    let watch = Watch::begin(move || format!("recording: {}", carried(&shown.totals())))?;
+    let watch = Watch::begin(move || format!("recording: {}", shown.totals()))?;
     let ended = watch.run(&[(args.url.as_str(), args.topic.as_str())], |outside| record(&settings, &meter, outside))?;
     drop(watch);
     let (totals, mut printer) = (meter.totals(), Printer::default());
     if ended.is_ok() || totals.messages > 0 {
-        printer.say(&format!("recorded: {}{}\n", carried(&totals), span(&totals)));
+        printer.say(&format!("recorded: {totals}{}\n", span(&totals)));
     }
     printer.end(ended.map_err(refused))
 }

@@ -9,7 +9,7 @@ use tickpath_relay::replay::{Settings, run as replay};
 use tickpath_relay::{Meter, Totals};
 
 use super::place::{OpeningArgs, existing, refused};
-use super::watch::{Watch, carried, delays};
+use super::watch::{Watch, delays};
 use crate::args::{Rate, bus_url, positive, rate};
 use crate::print::Printer;
 
@@ -84,5 +84,5 @@ fn pace(args: &ReplayArgs) -> Option<Pace> {
 fn replayed(totals: &Totals) -> String {
     let Totals { refused, left, .. } = totals;
     let late = delays("lateness", totals);
-    format!("{} in the recording, {refused} refused at first, {left} not published, {late}", carried(totals))
+    format!("{totals} in the recording, {refused} refused at first, {left} not published, {late}")
 }

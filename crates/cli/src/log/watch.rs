@@ -68,22 +68,6 @@ impl Drop for Watch {
     }
 }
 
-/// What was carried, in words.
-pub fn carried(totals: &Totals) -> String {
-    let lost = match (totals.gaps, totals.missed, totals.uncounted) {
-        (0, ..) => String::new(),
-        (_, 0, _) => " (nobody knows of how many messages)".to_owned(),
-        (_, missed, 0) => format!(" ({} missed)", counted(missed, "message")),
-        (_, missed, _) => format!(" ({} missed, and nobody knows how many more)", counted(missed, "message")),
-    };
-    let (messages, gaps) = (counted(totals.messages, "message"), counted(totals.gaps, "gap"));
-    let of = |count: u64, whose: &str| if count == 0 { String::new() } else { format!(" ({count} of other {whose})") };
-    let (foreign, elsewhere) = (of(totals.foreign, "programs"), of(totals.elsewhere, "hosts"));
-    let also = |count: u64, how: &str| if count == 0 { String::new() } else { format!(", {count} {how}") };
-    let (twice, late) = (also(totals.duplicates, "came twice"), also(totals.late, "came late"));
-    format!("{messages}{foreign}{elsewhere}, {} bytes, {gaps}{lost}{twice}{late}", totals.bytes)
-}
-
 /// The first time and the last, in words; nothing if there is none.
 pub fn span(totals: &Totals) -> String {
     let span = totals.span_utc_ns.map(|(first, last)| format!(", from {} to {}", moment(first), moment(last)));
@@ -94,8 +78,4 @@ pub fn span(totals: &Totals) -> String {
 pub fn delays(what: &str, totals: &Totals) -> String {
     let text = |ns: Option<u64>| duration(ns.map_or(f64::NAN, |ns| ns as f64));
     format!("{what} p50 {}, p99 {}", text(totals.delay_p50_ns()), text(totals.delay_p99_ns()))
-}
-
-fn counted(number: u64, noun: &str) -> String {
-    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }

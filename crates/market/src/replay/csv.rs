@@ -86,36 +86,3 @@ impl Row {
         Ok(Content::Tick(self.utc_ns, symbol(&self.symbol)?, event))
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::super::{Event, Recording};
-
-    #[test]
-    fn rows_are_ticks_with_their_times_and_what_is_wrong_is_named() {
-        let table = "symbol, utc_ns, bid, bid_quantity, ask, ask_quantity, price, quantity, aggressor, note\n\
-                     BTCUSDT, 1704067200000000001, 61800.1, 2, 61800.2, 3, , , , first\n\
-                     ETHUSDT, 1704067200000000002, , , , , 2200.5, 0.25, sell\n\
-                     BTCUSDT, yesterday, 1, 1, 2, 2, , , ,\n\
-                     BTCUSDT, 1704067200000000003, 1, , 2, 2, , , ,\n\
-                     BTCUSDT, 1704067200000000004, , , , , 1, 1, up\n";
-        let read = Recording::read(table.as_bytes()).unwrap();
-        let names: Vec<&str> = read.symbols.iter().map(|symbol| symbol.as_str()).collect();
-        assert_eq!((names, read.events.len(), read.tally.bad), (vec!["BTCUSDT", "ETHUSDT"], 2, 3));
-        assert_eq!([0, 1].map(|tick| read.events[tick].at_ns - 1_704_067_200_000_000_000), [1, 2]);
-        let (Event::Top(top), Event::Trade(trade)) = (read.events[0].event, read.events[1].event) else {
-            panic!("{:?}", read.events);
-        };
-        assert_eq!(
-            (top.bid.to_string(), top.ask_quantity.to_string(), top.symbol.0),
-            ("61800.1".to_owned(), "3".to_owned(), 0)
-        );
-        assert_eq!((trade.price.to_string(), trade.aggressor, trade.symbol.0), ("2200.5".to_owned(), 2, 1));
-        let told = read.tally.to_string();
-        for word in ["line 4", "invalid digit", "'bid_quantity' is empty", "'up' is no aggressor"] {
-            assert!(told.contains(word), "{word}: {told}");
-        }
-        let none = Recording::read("time,price\n1,2\n".as_bytes()).unwrap_err().to_string();
-        assert!(none.contains("missing field `utc_ns`") && none.contains("CSV"), "{none}");
-    }
-}

@@ -1,0 +1,37 @@
+//! Records that others send in transactions.
+
+use tickpath_bus_api::conformance::{OwnedEvent, next_event};
+use tickpath_bus_api::{Policy, Start, TopicConfig};
+use tickpath_clock::Wait;
+
+use crate::kafka_server::send_in_transactions;
+use crate::{connect, url};
+
+/// Sent by Kafka's own client. The marks of transactions take offsets, and so does what was aborted: none of it is a loss.
+#[test]
+fn transactions_of_others_leave_no_gaps() {
+    const COUNT: u64 = 100;
+    const ABORTED: u64 = 37;
+    let topic = format!("tickpath.test-{}.transactions", std::process::id());
+    let bus = connect(&url()).unwrap();
+    let config = TopicConfig::new(Policy::Keep);
+    let mut publisher = bus.publisher(&topic, &config).unwrap_or_else(|e| panic!("{e}"));
+    let subscribe = |start| bus.subscriber(&topic, start, Wait::Block).unwrap_or_else(|e| panic!("{e}"));
+    let mut subscriber = subscribe(Start::Now);
+    publisher.publish(0, 16, b"ours").unwrap();
+    send_in_transactions(url().strip_prefix("kafka://").expect("it is a Kafka URL"), &topic, COUNT, ABORTED);
+    publisher.publish(1, 16, b"ours").unwrap();
+    let ours = |event: &OwnedEvent, stamp| matches!(event, OwnedEvent::Message { stamp: came, .. } if *came == stamp);
+    assert!(ours(&next_event(&mut *subscriber), 0));
+    for number in (0..COUNT).filter(|&number| number != ABORTED) {
+        let came = next_event(&mut *subscriber);
+        let text = number.to_string();
+        assert!(matches!(&came, OwnedEvent::Foreign { bytes, .. } if bytes == text.as_bytes()), "{number}: {came:?}");
+    }
+    let token = subscriber.token().expect("Kafka keeps messages");
+    assert!(ours(&next_event(&mut *subscriber), 1));
+    // Who goes on behind a mark has lost nothing either.
+    assert!(ours(&next_event(&mut *subscribe(Start::After(token))), 1));
+    drop(publisher);
+    bus.remove(&topic).unwrap_or_else(|e| panic!("{e}"));
+}
