@@ -112,8 +112,6 @@ pub struct LastSeen {
 
 #[derive(Debug, Clone, Copy)]
 struct Place {
-    /// The number that was seen first.
-    first: u64,
     /// The number that comes next.
     next: u64,
     /// The gaps that had been told when this was seen.
@@ -131,7 +129,7 @@ impl OriginTracker {
             && *publisher == origin.publisher
             && place.next == origin.number
         {
-            *place = Place { next: origin.number.saturating_add(1), told: self.told, seen: self.seen, ..*place };
+            *place = Place { next: origin.number.saturating_add(1), told: self.told, seen: self.seen };
             return Sighting::Next;
         }
         self.see_other(origin)
@@ -144,7 +142,7 @@ impl OriginTracker {
 
     /// One that has seen these, the last one of each of some publishers, and nothing else. The last one of all is first.
     pub fn behind(seen: impl IntoIterator<Item = LastSeen>) -> Self {
-        let place = |last: &LastSeen| Place { first: 0, next: last.next, told: u64::from(!last.is_told), seen: 0 };
+        let place = |last: &LastSeen| Place { next: last.next, told: u64::from(!last.is_told), seen: 0 };
         let mut seen = seen.into_iter().map(|last| (last.publisher, place(&last)));
         Self { last: seen.next(), others: seen.collect(), told: 1, ..Self::default() }
     }
@@ -198,15 +196,17 @@ impl OriginTracker {
             self.others.insert(publisher, place);
         }
         let known = self.others.remove(&origin.publisher);
-        let (first, next) = known.map_or((origin.number, 0), |place| (place.first, place.next));
+        let next = known.map_or(0, |place| place.next);
         let sighting = match known {
-            Some(_) if origin.number < first || self.fill_hole(origin) => Sighting::Late,
-            Some(_) if origin.number < next => Sighting::Again,
+            Some(_) if origin.number < next => match self.fill_hole(origin) {
+                true => Sighting::Late,
+                false => Sighting::Again,
+            },
             Some(place) if origin.number > next && place.told == self.told => Sighting::After(origin.number - next),
             None if origin.number > 0 => Sighting::First,
             _ => Sighting::Next,
         };
-        if known.is_some() && origin.number > next {
+        if origin.number > next {
             self.open_hole(origin.publisher, next..origin.number);
         }
         let next = match sighting {
@@ -219,7 +219,7 @@ impl OriginTracker {
         if self.others.len() >= MOST_PUBLISHERS {
             self.forget_one();
         }
-        self.last = Some((origin.publisher, Place { first, next, told: self.told, seen: self.seen }));
+        self.last = Some((origin.publisher, Place { next, told: self.told, seen: self.seen }));
         sighting
     }
 
@@ -252,6 +252,7 @@ impl OriginTracker {
     fn forget_one(&mut self) {
         if let Some(&silent) = self.others.iter().min_by_key(|(_, place)| place.seen).map(|(publisher, _)| publisher) {
             self.others.remove(&silent);
+            self.holes.retain(|(publisher, _)| *publisher != silent);
         }
     }
 }

@@ -142,7 +142,8 @@ impl KafkaPuller {
             Some(lookout) if lookout.is_over() => self.lookout = None,
             Some(_) => {}
             None if self.group().reasons.is_outage() => {
-                let lookout = Lookout::start(&self.cluster, &self.consumer, &self.topic, |group| &group.reasons);
+                let (cluster, consumer, topic) = (&self.cluster, &self.consumer, &self.topic);
+                let lookout = Lookout::start(cluster, consumer, topic, |group| &group.reasons, &Arc::default());
                 self.lookout = Some(lookout);
             }
             None => {}

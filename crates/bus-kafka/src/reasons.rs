@@ -79,6 +79,12 @@ impl Reasons {
         }
     }
 
+    /// A server is there again.
+    pub fn answered(&self) {
+        let mut state = self.state();
+        (state.last, state.is_outage) = (None, false);
+    }
+
     /// Forgets all: the server has answered.
     pub fn forget(&self) {
         *self.state() = State::default();

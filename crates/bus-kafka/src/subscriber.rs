@@ -1,6 +1,7 @@
 //! Receives one topic, from a place in it on. What Kafka calls an offset is the sequence number.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use rdkafka::consumer::{BaseConsumer, Consumer};
@@ -47,7 +48,7 @@ pub(crate) struct KafkaSubscriber {
     consumer: Arc<BaseConsumer<Reasons>>,
     /// Finds out when an outage is over.
     lookout: Option<Lookout>,
-    reconnects: u64,
+    outages: Arc<AtomicU64>,
     wait: Wait,
     place: Place,
     trouble: Trouble,
@@ -116,18 +117,30 @@ impl KafkaSubscriber {
         let ahead = gap.map(|gap| Ahead { gap, next: from });
         let topic = topic.to_owned();
         let (consumer, trouble) = (Arc::new(consumer), Trouble::default());
-        Ok(Self { cluster, topic, consumer, lookout: None, reconnects: 0, wait, place, trouble, ahead, held: None })
+        Ok(Self {
+            cluster,
+            topic,
+            consumer,
+            lookout: None,
+            outages: Arc::default(),
+            wait,
+            place,
+            trouble,
+            ahead,
+            held: None,
+        })
     }
 
     /// Nothing has come: has an outage looked after that the client library tells of, and never says that it is over.
     fn look_after(&mut self) {
-        if let Some(lookout) = &self.lookout {
-            if lookout.is_over() {
-                self.lookout = None;
-                self.reconnects += 1;
+        match &self.lookout {
+            Some(lookout) if lookout.is_over() => self.lookout = None,
+            Some(_) => {}
+            None if self.consumer.context().is_outage() => {
+                let (cluster, consumer, topic) = (&self.cluster, &self.consumer, &self.topic);
+                self.lookout = Some(Lookout::start(cluster, consumer, topic, |reasons| reasons, &self.outages));
             }
-        } else if self.consumer.context().is_outage() {
-            self.lookout = Some(Lookout::start(&self.cluster, &self.consumer, &self.topic, |reasons| reasons));
+            None => {}
         }
     }
 
@@ -233,7 +246,7 @@ impl Subscriber for KafkaSubscriber {
     }
 
     fn reconnects(&self) -> Option<u64> {
-        Some(self.reconnects)
+        Some(self.outages.load(Ordering::Relaxed))
     }
 
     fn duplicates(&self) -> Option<u64> {

@@ -46,7 +46,9 @@ impl Link {
         for address in server.addresses() {
             let opened = match (server.sentinel(), server.slot()) {
                 (Some(master), _) => Self::master_of(server, address, master).and_then(|there| {
-                    Self::login(server, &there).map_err(|e| match e {
+                    // Without a login that is refused with the first question.
+                    let opened = Self::login(server, &there).and_then(|mut link| link.is_master().map(|_| link));
+                    opened.map_err(|e| match e {
                         ServerError::Login | ServerError::NoLogin => {
                             ServerError::MasterLogin { master: there.to_string(), reason: Box::new(e) }
                         }

@@ -70,6 +70,8 @@ pub(crate) struct Feed {
     asked: Moment,
     /// That question has no end.
     is_endless: bool,
+    /// He is known to look rarely, from before this connection.
+    looks_rarely: bool,
     /// How long the server may say nothing.
     silence: Duration,
     /// When he asked last for the stream's length or the server's count.
@@ -125,11 +127,18 @@ impl Feed {
             (Start::Now, Some(extent)) => (extent.last, extent.added),
             (Start::Oldest | Start::Sequence(_) | Start::After(_), Some(extent)) => (Id::START, extent.gone()),
         };
-        Self::asking(link, topic, Progress::begin(place, read, run), extent, server)
+        Self::asking(link, topic, Progress::begin(place, read, run), extent, server, false)
     }
 
     /// Connects again, and goes on behind the last entry that came, wherever that is possible; `seen` had come by then.
-    pub fn resume(server: &Server, topic: &str, before: &Progress, seen: &OriginTracker) -> Result<Self, ServerError> {
+    /// Who looks rarely asks without an end from the first question on.
+    pub fn resume(
+        server: &Server,
+        topic: &str,
+        before: &Progress,
+        seen: &OriginTracker,
+        looks_rarely: bool,
+    ) -> Result<Self, ServerError> {
         let mut link = Link::open_ready(server)?;
         let run = Run::ask(&mut link)?;
         let at_place = is_seen(&mut link, topic, before.place(), seen)?;
@@ -141,7 +150,7 @@ impl Feed {
         let (has_place, is_another) = (at_place == Some(true), at_place == Some(false));
         let has_furthest = at_furthest == Some(true);
         let progress = before.resumed(Found { run, extent, has_place, is_another, has_furthest });
-        Self::asking(link, topic, progress, extent, server)
+        Self::asking(link, topic, progress, extent, server, looks_rarely)
     }
 
     fn asking(
@@ -150,6 +159,7 @@ impl Feed {
         progress: Progress,
         extent: Option<Extent>,
         server: &Server,
+        looks_rarely: bool,
     ) -> Result<Self, ServerError> {
         let (now, silence) = (Moment::now(server.clock()), server.silence());
         let need = Need {
@@ -161,7 +171,20 @@ impl Feed {
         };
         let (seen, asked, looked, ahead) = (now, now, now, Ahead::Nothing);
         let (left, is_stale, is_endless) = (0, false, false);
-        let mut feed = Self { link, progress, left, is_stale, ahead, seen, asked, is_endless, silence, looked, need };
+        let mut feed = Self {
+            link,
+            progress,
+            left,
+            is_stale,
+            ahead,
+            seen,
+            asked,
+            is_endless,
+            looks_rarely,
+            silence,
+            looked,
+            need,
+        };
         feed.ask(topic, Why::Next)?;
         // Its count is known from just now.
         feed.need.is_met = true;
@@ -180,7 +203,7 @@ impl Feed {
             Why::Next | Why::Again if self.need.is_suspected => Ahead::SuspectCount,
             Why::Next | Why::Again => Ahead::Length,
         };
-        self.is_endless = self.seen.is_past(RARELY_NS);
+        self.is_endless = self.seen.is_past(RARELY_NS) || std::mem::take(&mut self.looks_rarely);
         let question = if self.is_endless { ENDLESS_MS } else { QUESTION_MS };
         self.seen = self.seen.restarted();
         self.asked = self.seen;
@@ -262,9 +285,8 @@ impl Feed {
                     }
                 }
                 None => {
-                    if !self.link.receive()? {
+                    if !self.link.receive()? && !self.prove()? {
                         self.seen = self.seen.restarted();
-                        self.prove()?;
                         return Ok(false);
                     }
                 }
@@ -274,10 +296,15 @@ impl Feed {
     }
 
     /// Nothing has come: fails if the server has said nothing for as long as it may, though an answer was due. A question
-    /// without an end has none: there it is told apart whether the server is gone or has nothing to say.
-    fn prove(&self) -> Result<(), ServerError> {
+    /// without an end has none: there it is not known whether the server is gone or has nothing to say. True if something has
+    /// come in the last moment.
+    fn prove(&mut self) -> Result<bool, ServerError> {
         if self.asked.elapsed().min(self.link.quiet()) < self.silence {
-            return Ok(());
+            return Ok(false);
+        }
+        // Between the look and the clock the process may have stood still.
+        if self.link.receive()? {
+            return Ok(true);
         }
         Err(if self.is_endless { ServerError::Unproven } else { ServerError::Silent(self.silence) })
     }
@@ -336,8 +363,7 @@ impl Feed {
             if let Some(length) = self.link.length(self.messages())? {
                 return Ok(Some(length));
             }
-            if !self.link.receive()? {
-                self.prove()?;
+            if !self.link.receive()? && !self.prove()? {
                 return Ok(None);
             }
         }
@@ -356,7 +382,7 @@ impl Feed {
         let has_come = self.link.receive_within(timeout.min(self.silence))?;
         // He looks as soon as something comes.
         self.seen = self.seen.restarted();
-        if has_come { Ok(()) } else { self.prove() }
+        if has_come { Ok(()) } else { self.prove().map(|_has_come| ()) }
     }
 }
 

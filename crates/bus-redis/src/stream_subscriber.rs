@@ -43,7 +43,7 @@ impl StreamSubscriber {
         let (feed, tracker) = match start {
             Start::After(token) => {
                 let (before, tracker) = Progress::after(&token)?;
-                (Feed::resume(&server, topic, &before, &tracker), tracker)
+                (Feed::resume(&server, topic, &before, &tracker, false), tracker)
             }
             start => (Feed::begin(&server, topic, start), OriginTracker::default()),
         };
@@ -55,9 +55,10 @@ impl StreamSubscriber {
 
     fn reconnect(&mut self, why: &ServerError) {
         let (topic, before, seen) = (self.topic.clone(), self.progress.clone(), self.tracker.clone());
-        let open = Box::new(move |server: &Server| Feed::resume(server, &topic, &before, &seen));
+        let looks_rarely = matches!(why, ServerError::Unproven);
+        let open = Box::new(move |server: &Server| Feed::resume(server, &topic, &before, &seen, looks_rarely));
         // That nobody knows whether the server is there is no outage, as long as it lets us in again.
-        self.is_renewed = matches!(why, ServerError::Unproven);
+        self.is_renewed = looks_rarely;
         let why = Some(why).filter(|_| !self.is_renewed);
         self.state.renew_after(self.pauses.next_pause(), &self.server, why, open);
     }
@@ -65,10 +66,12 @@ impl StreamSubscriber {
     /// True if the connection is there again by now.
     #[cold]
     fn is_reconnected(&mut self) -> Result<bool, ReceiveError> {
+        // Of a connection that is merely renewed only if that fails.
+        let is_lost = self.state.outage().is_some();
         match self.state.outcome() {
             None => Ok(false),
             Some(Ok(())) => {
-                self.reconnects += u64::from(!self.is_renewed);
+                self.reconnects += u64::from(!self.is_renewed || is_lost);
                 Ok(true)
             }
             Some(Err(e)) => {

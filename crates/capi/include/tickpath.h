@@ -751,7 +751,8 @@ tp_status tp_subscriber_token(tp_subscriber *subscriber,
                               char *token,
                               size_t size);
 
-/// The process that publishes the topic: 0 if there is none, -1 where the transport cannot know.
+/// The process that publishes the topic: 0 if there is none, -1 where the transport cannot know, -2 if it is in another
+/// container.
 tp_status tp_subscriber_publisher(tp_subscriber *subscriber, int64_t *process);
 
 /// Closes a subscriber and frees it; a null pointer is none.

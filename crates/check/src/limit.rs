@@ -52,5 +52,8 @@ fn home(v1: Option<&Path>) -> Option<PathBuf> {
         None => controllers.is_empty(),
     };
     let path = paths.filter(|(controllers, _)| is_ours(controllers)).map(|(_, path)| path).next()?;
-    Some(v1.unwrap_or(Path::new(V2)).join(path.trim_start_matches('/')))
+    let mount = v1.unwrap_or(Path::new(V2));
+    // Within a container the group's own folder is often mounted at the top.
+    let places = [mount.join(path.trim_start_matches('/')), mount.to_owned()];
+    places.into_iter().find(|place| place.join("cgroup.procs").exists())
 }

@@ -37,7 +37,8 @@ impl Child {
     pub(crate) fn spawn<R: Role>(program: &Path, role: &R) -> Result<Self, LabError> {
         let mut command = Command::new(program);
         command.arg("child").arg(std::process::id().to_string()).env(role::VARIABLE, role::given(role));
-        command.stderr(Stdio::inherit());
+        // A Ctrl-C is the parent's, who tells its children.
+        command.stderr(Stdio::inherit()).process_group(0);
         Self::of(command, R::NAME)
     }
 
@@ -56,8 +57,7 @@ impl Child {
 
     /// Spawns any program that speaks as our own children do; `role` is what it is called in errors.
     pub fn of(mut command: Command, role: &'static str) -> Result<Self, LabError> {
-        // A Ctrl-C is the parent's, who tells its children.
-        command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped());
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let program = Path::new(command.get_program()).to_owned();
         let mut process = command.spawn().map_err(|e| LabError::file(&program, e))?;
         let stdin = process.stdin.take().map(|stdin| Box::new(stdin) as Box<dyn Write + Send>);

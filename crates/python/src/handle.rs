@@ -6,8 +6,8 @@
 
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::channel;
-use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
 use pyo3::exceptions::PyOSError;
@@ -86,7 +86,7 @@ impl<T: Send + 'static> Handle<T> {
             Err(TryLockError::Poisoned(_)) => Err(Error::Closed),
             Err(TryLockError::WouldBlock) => return self.with_patience(py, act),
         };
-        self.shared.used();
+        self.used(py);
         // It is free again: what is raised may run any code.
         acted.map_err(|why| match why {
             Error::InUse => self.in_use(py, "task"),
@@ -108,7 +108,7 @@ impl<T: Send + 'static> Handle<T> {
         };
         let acted = opened.as_mut().map(act);
         drop(opened);
-        self.shared.used();
+        self.used(py);
         acted.ok_or_else(|| self.closed(py))
     }
 
@@ -120,7 +120,7 @@ impl<T: Send + 'static> Handle<T> {
             Err(TryLockError::WouldBlock) => None,
             Err(TryLockError::Poisoned(_)) => Some(None),
         });
-        self.shared.used();
+        self.used(py);
         attempted.map(|acted| acted.ok_or_else(|| self.closed(py))).transpose()
     }
 
@@ -208,12 +208,17 @@ impl<T: Send + 'static> Handle<T> {
         self.shared.lookout.end()
     }
 
+    /// Its user is done: if somebody closes it meanwhile, who did not wait, it is let go of here.
+    #[inline]
+    fn used(&self, py: Python<'_>) {
+        if self.shared.is_closing.load(Ordering::SeqCst) {
+            py.detach(|| let_go(self.shared.take()));
+        }
+    }
+
     fn act<R: Send>(&self, py: Python<'_>, act: impl FnOnce(&mut T) -> R + Send) -> PyResult<R> {
-        let done = py.detach(|| {
-            let done = self.shared.lock().as_deref_mut().and_then(Option::as_mut).map(act);
-            self.shared.used();
-            done
-        });
+        let done = py.detach(|| self.shared.lock().as_deref_mut().and_then(Option::as_mut).map(act));
+        self.used(py);
         done.ok_or_else(|| self.closed(py))
     }
 
@@ -293,15 +298,7 @@ impl<T: Send> Shared<T> {
         self.lock().and_then(|mut opened| opened.take())
     }
 
-    /// Its user is done: if somebody closes it meanwhile, who did not wait, it is let go of here.
-    #[inline]
-    fn used(&self) {
-        if self.is_closing.load(Ordering::SeqCst) {
-            drop(self.take());
-        }
-    }
-
-    /// The same if it is free within this time. Whoever has it in hand then lets go of it himself.
+    /// What it was, if it is free within this time. Whoever has it in hand then lets go of it himself.
     fn take_within(&self, patience: Duration) -> Option<T> {
         const PAUSE_NS: u64 = 1_000_000;
         for _ in 0..=patience.as_millis() {
@@ -326,9 +323,24 @@ fn let_go<T: Send + 'static>(opened: Option<T>) {
         let _ = done.send(());
     });
     // Without a thread it was let go of at once.
-    if started.is_ok() {
-        let _ = is_done.recv_timeout(CLOSING);
+    if started.is_ok() && is_done.recv_timeout(CLOSING) == Err(RecvTimeoutError::Timeout) {
+        UNDONE.lock().unwrap_or_else(PoisonError::into_inner).push(is_done);
     }
+}
+
+/// What is still let go of.
+static UNDONE: Mutex<Vec<Receiver<()>>> = Mutex::new(Vec::new());
+
+/// At the end of the program: waits for what is still let go of, as long as an answer may take. What was sent before may be on
+/// its way, and would be cut off.
+#[pyfunction]
+pub fn await_closings(py: Python<'_>) {
+    const PATIENCE: Duration = Duration::from_secs(5);
+    py.detach(|| {
+        let undone = std::mem::take(&mut *UNDONE.lock().unwrap_or_else(PoisonError::into_inner));
+        // They go on at once: the first that is waited for takes the longest.
+        undone.into_iter().for_each(|closing| _ = closing.recv_timeout(PATIENCE));
+    });
 }
 
 impl<T: Watched> Shared<T> {

@@ -47,6 +47,8 @@ use pyo3::prelude::*;
 
 #[pymodule]
 mod _native {
+    use super::*;
+
     #[pymodule_export]
     use super::blotter::{Blotter, open_blotter};
     #[pymodule_export]
@@ -77,4 +79,11 @@ mod _native {
     use super::table::Table;
     #[pymodule_export]
     use super::topic::{Publisher, Subscriber};
+
+    /// At the end of the program what is still let go of has its time.
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        let at_exit = wrap_pyfunction!(super::handle::await_closings, module)?;
+        module.py().import("atexit")?.call_method1("register", (at_exit,)).map(drop)
+    }
 }

@@ -70,6 +70,10 @@ fn numbered(names: &[String], given: &BTreeMap<String, u32>) -> Result<Vec<u32>,
     if let Some(name) = given.keys().find(|name| !names.contains(name)) {
         return Err(RelayError::NoSymbol { name: name.clone(), has: names.join(", ") });
     }
+    let doubled = given.iter().find(|(name, number)| given.iter().any(|(other, its)| other != *name && its == *number));
+    if let Some((name, &number)) = doubled {
+        return Err(RelayError::SameNumber { name: name.clone(), number });
+    }
     let mut free = (0..).filter(|number| !given.values().any(|taken| taken == number));
     Ok(names
         .iter()

@@ -254,6 +254,14 @@ pub enum RelayError {
         /// The instruments of the file.
         has: String,
     },
+    /// Two instruments would be one.
+    #[error("'{name}' and another instrument would both have the number {number}; give each one of its own")]
+    SameNumber {
+        /// One of them.
+        name: String,
+        /// The number.
+        number: u32,
+    },
     /// A file of market data.
     #[error(transparent)]
     Data(#[from] tickpath_market::replay::RecordingError),
@@ -277,7 +285,7 @@ impl RelayError {
         match self {
             Self::Taken(_) | Self::OtherFiles(_) | Self::NoDisk(_) | Self::NoRecording { .. } => true,
             Self::Forgets { .. } | Self::Circle(_) | Self::Twice(_) | Self::NoResume(_) => true,
-            Self::NoSymbol { .. } | Self::Data(_) => true,
+            Self::NoSymbol { .. } | Self::SameNumber { .. } | Self::Data(_) => true,
             Self::NoHistory { .. } | Self::ResumeHeld(_) | Self::OtherResume { .. } => true,
             Self::Connect(error) => error.is_usage(),
             _ => false,

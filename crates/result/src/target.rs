@@ -4,7 +4,9 @@
 /// by its scheme, if it has no other name here.
 pub fn short_name(url: &str) -> String {
     let scheme = url.split("://").next().unwrap_or(url);
-    match (scheme, url.split_once('?').map(|(_, way)| way)) {
+    // How long a server may be silent is no other way to use it.
+    let way = url.split_once('?').map(|(_, options)| options_but(options, &["silence", SECRET]));
+    match (scheme, way.as_deref().filter(|way| !way.is_empty())) {
         ("shm", _) => "log".to_owned(),
         ("file", _) => "log-on-disk".to_owned(),
         ("nats", Some("jetstream")) => "jetstream".to_owned(),
@@ -15,12 +17,27 @@ pub fn short_name(url: &str) -> String {
     }
 }
 
+/// The option of a URL that is a password.
+const SECRET: &str = "sentinel-password";
+
+/// Options of a URL without those of these names.
+fn options_but(options: &str, names: &[&str]) -> String {
+    let is_kept = |option: &&str| !names.contains(&option.split('=').next().unwrap_or_default());
+    options.split('&').filter(is_kept).collect::<Vec<_>>().join("&")
+}
+
 /// A text whose URLs name no user and no password.
 pub fn without_login(text: &str) -> String {
     let words = text.split(' ').map(|word| match word.split_once("://") {
         Some((scheme, rest)) => {
             let place = rest.rsplit_once('@').map_or(rest, |(_, place)| place);
-            format!("{scheme}://{place}")
+            match place.split_once('?') {
+                Some((place, options)) => {
+                    let options = options_but(options, &[SECRET]);
+                    format!("{scheme}://{place}{}{options}", if options.is_empty() { "" } else { "?" })
+                }
+                None => format!("{scheme}://{place}"),
+            }
         }
         None => word.to_owned(),
     });
@@ -36,6 +53,8 @@ mod tests {
         for (text, told) in [
             ("bench queue --target redis://ann:s@cret@h:1?streams -q", "bench queue --target redis://h:1?streams -q"),
             ("--target=amqp://:secret@h:1/v", "--target=amqp://h:1/v"),
+            ("redis://h?sentinel=m&sentinel-password=secret&streams", "redis://h?sentinel=m&streams"),
+            ("redis://h?sentinel-password=secret", "redis://h"),
             ("bench host --json a@b", "bench host --json a@b"),
         ] {
             assert_eq!(without_login(text), told);
@@ -52,6 +71,9 @@ mod tests {
             ("redis://h:1?streams", "redis-streams"),
             ("redis+unix:///s", "redis-unix"),
             ("redis+unix:///s?streams", "redis-streams"),
+            ("redis://h:1?silence=5", "redis"),
+            ("redis://h:1?silence=5&streams", "redis-streams"),
+            ("nats://h:1?jetstream&silence=5", "jetstream"),
             ("nats://h:1", "nats"),
             ("nats://h:1?jetstream", "jetstream"),
             ("amqp://h:1", "rabbitmq"),

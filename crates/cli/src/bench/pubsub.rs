@@ -1,5 +1,7 @@
 //! `tickpath bench pubsub`: every target in one interleaved run, cold, after an idle, steady, and there and back.
 
+use std::sync::atomic::Ordering;
+
 use anyhow::Context;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
@@ -9,7 +11,7 @@ use tickpath_compare::{Promise, in_turn};
 use tickpath_explain as explain;
 use tickpath_harness::signals::Stopping;
 use tickpath_harness::targets::is_log;
-use tickpath_harness::{Lab, LabError, host, targets};
+use tickpath_harness::{Lab, LabError, host, interruption, targets};
 use tickpath_lab_bus::pubsub::{
     CLIENTS, Pair, Settings, USUAL_RUNS, cold, pairs, plan, round_trip, run as steady, search,
 };
@@ -210,7 +212,10 @@ fn stalled(lab: &Lab<'_>, args: &PubsubArgs, ms: u64, result: &mut ResultFile) -
     let stalling = Stopping::of(&[server.pid()], still_ns, 1_000_000_000 - still_ns)?;
     let run = steady(lab, &settings);
     drop(stalling);
-    let mut run = run.map_err(usage)?;
+    let mut run = match run {
+        Ok(run) => run,
+        broken => return keep(result, &settings, broken),
+    };
     run.params.set("stall_ns", still_ns);
     run.notes.push(format!(
         "the server stood still for {ms} ms of every second; the sender waits for each reply, so that it sends late: \
@@ -384,7 +389,7 @@ fn keep(result: &mut ResultFile, base: &Settings, run: Result<Run, LabError>) ->
             result.runs.push(*run);
             return Err(LabError::Failed(why).into());
         }
-        Err(LabError::Interrupted) => return Err(LabError::Interrupted.into()),
+        Err(_) if interruption().load(Ordering::Relaxed) => return Err(LabError::Interrupted.into()),
         Err(error) => {
             result.runs.push(Run {
                 target: base.target.clone(),

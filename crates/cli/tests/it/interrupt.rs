@@ -126,7 +126,8 @@ fn what_was_measured_until_a_server_stood_still_is_in_the_result() {
         asking.read_to_string(&mut told).ok()?;
         told.split_once("cmdstat_publish:calls=")?.1.split(',').next()?.parse::<u64>().ok()
     };
-    until("some hundreds are sent", || calls().is_some_and(|calls| calls > 300));
+    // What the server can keep up with is found by a thousand before.
+    until("some hundreds are sent", || calls().is_some_and(|calls| calls > 1_300));
     kill_process(Pid::from_raw(server.0.id() as i32).unwrap(), Signal::STOP).unwrap();
     let mut said = Vec::new();
     bench.0.stderr.take().unwrap().read_to_end(&mut said).unwrap();
@@ -135,7 +136,7 @@ fn what_was_measured_until_a_server_stood_still_is_in_the_result() {
     assert!(said.contains(&url) && said.contains("did not answer within 5 s"), "{said}");
     let result = load(&file);
     let (sent, notes) = sent(&result, 0);
-    assert!(sent > 300 && notes.contains("did not answer within 5 s"), "{result}");
+    assert!(sent > 0 && notes.contains("did not answer within 5 s"), "{result}");
     assert_eq!(result["runs"].as_array().unwrap().len(), 1, "{result}");
 }
 

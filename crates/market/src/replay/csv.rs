@@ -58,6 +58,9 @@ impl Row {
             })
         };
         let event_ns = self.event_ns.unwrap_or(0);
+        if (self.bid.is_some() || self.ask.is_some()) && (self.price.is_some() || self.quantity.is_some()) {
+            return Err("it is a best bid and offer and a trade: give each a row of its own".to_owned());
+        }
         let event = if self.bid.is_some() || self.ask.is_some() {
             Event::Top(TopOfBook {
                 bid: price(&needed("bid", &self.bid)?)?,

@@ -198,7 +198,13 @@ impl Collector {
         if is_csv {
             // The row of names is a line, too.
             self.recording.tally.lines = 1;
-            return super::csv::read(input, |content| self.add(content));
+            return match super::csv::read(input, |content| self.add(content)) {
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                    self.recording.tally.truncated = true;
+                    Ok(())
+                }
+                read => read,
+            };
         }
         let mut line = Vec::new();
         loop {
