@@ -194,7 +194,14 @@ struct Collector {
 impl Collector {
     fn collect(&mut self, mut input: impl BufRead) -> io::Result<()> {
         // Each line of the other form begins with a time.
-        let is_csv = input.fill_buf()?.first().is_some_and(u8::is_ascii_alphabetic);
+        let is_csv = match input.fill_buf() {
+            Ok(bytes) => bytes.first().is_some_and(u8::is_ascii_alphabetic),
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                self.recording.tally.truncated = true;
+                return Ok(());
+            }
+            Err(error) => return Err(error),
+        };
         if is_csv {
             // The row of names is a line, too.
             self.recording.tally.lines = 1;

@@ -313,10 +313,10 @@ fn in_repository(path: &str) -> PathBuf {
 fn rows_are_ticks_with_their_times_and_what_is_wrong_is_named() {
     let table = "symbol, utc_ns, bid, bid_quantity, ask, ask_quantity, price, quantity, aggressor, note\n\
                  BTCUSDT, 1704067200000000001, 61800.1, 2, 61800.2, 3, , , , first\n\
-                 ETHUSDT, 1704067200000000002, , , , , 2200.5, 0.25, sell\n\
+                 ETHUSDT, 1704067200000000002, , , , , 2200.5, 0.25, sell,\n\
                  BTCUSDT, yesterday, 1, 1, 2, 2, , , ,\n\
                  BTCUSDT, 1704067200000000003, 1, , 2, 2, , , ,\n\
-                 BTCUSDT, 1704067200000000004, , , , , 1, 1, up\n";
+                 BTCUSDT, 1704067200000000004, , , , , 1, 1, up,\n";
     let read = Recording::read(table.as_bytes()).unwrap();
     let names: Vec<&str> = read.symbols.iter().map(|symbol| symbol.as_str()).collect();
     assert_eq!((names, read.events.len(), read.tally.bad), (vec!["BTCUSDT", "ETHUSDT"], 2, 3));
