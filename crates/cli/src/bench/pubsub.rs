@@ -212,10 +212,7 @@ fn stalled(lab: &Lab<'_>, args: &PubsubArgs, ms: u64, result: &mut ResultFile) -
     let stalling = Stopping::of(&[server.pid()], still_ns, 1_000_000_000 - still_ns)?;
     let run = steady(lab, &settings);
     drop(stalling);
-    let mut run = match run {
-        Ok(run) => run,
-        broken => return keep(result, &settings, broken),
-    };
+    let Ok(mut run) = run else { return keep(result, &settings, run) };
     run.params.set("stall_ns", still_ns);
     run.notes.push(format!(
         "the server stood still for {ms} ms of every second; the sender waits for each reply, so that it sends late: \

@@ -11,10 +11,9 @@ use crate::print::say;
 
 #[derive(Debug, Clone, Args)]
 #[command(
-    after_help = "The file is plain or gzip: lines of a receive time and a message of the Binance futures streams, as \
-                  data/synthetic.txt, or CSV with a row of names: utc_ns, symbol, then bid, bid_quantity, ask, ask_quantity of \
-                  a best bid and offer, or price, quantity, aggressor (buy or sell) and trade_id of a trade. Times stay as they \
-                  are: utc_ns is the stamp, in nanoseconds since the Unix epoch."
+    after_help = "The file is plain or gzip: lines as in data/synthetic.txt, or CSV with the columns utc_ns, symbol, then bid, \
+                  bid_quantity, ask, ask_quantity, or price, quantity, aggressor (buy or sell), trade_id of a trade. Times stay \
+                  as they are: utc_ns is the stamp, in nanoseconds since the Unix epoch."
 )]
 pub struct ImportArgs {
     /// The file of market data
@@ -28,11 +27,11 @@ pub struct ImportArgs {
 }
 
 pub fn run(args: &ImportArgs) -> anyhow::Result<()> {
-    let place = target(&args.recording)?;
-    let symbols = args.symbol.iter().cloned().collect();
-    let settings = Settings { file: args.file.clone(), place: place.clone(), symbols };
+    let (file, place, symbols) = (args.file.clone(), target(&args.recording)?, args.symbol.iter().cloned().collect());
+    let settings = Settings { file, place, symbols };
     let imported = import(&settings).map_err(refused)?;
     let (first, last) = imported.span_utc_ns;
     let symbols: Vec<String> = imported.symbols.iter().map(|(name, number)| format!("{name} is {number}")).collect();
-    say(&format!("{place}: {}; from {} to {}; {}\n", imported.tally, moment(first), moment(last), symbols.join(", ")))
+    let (place, tally, symbols) = (settings.place, imported.tally, symbols.join(", "));
+    say(&format!("{place}: {tally}; from {} to {}; {symbols}\n", moment(first), moment(last)))
 }
