@@ -116,6 +116,7 @@ fn a_day_does_not_end_on_a_disk_without_room_and_trading_goes_on() {
     assert!(ran.out.contains("day 20250102 has ended"), "{}{}", ran.out, ran.err);
     drop(oms);
     let _oms = disk.oms(&desk);
+    exchange.await_words("serving the OMS");
     let ran = desk.order("cancel 7 --session 2");
     assert!(ran.out.contains("canceled canceled"), "the GTC order lives on: {}{}", ran.out, ran.err);
 }
