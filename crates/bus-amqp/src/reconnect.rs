@@ -21,7 +21,7 @@ pub(crate) struct Reconnect {
     ready: Option<Outcome>,
     /// What was known before.
     memory: Memory,
-    /// What ended the last connection, then why the last attempt failed: a sentence.
+    /// Why the last connection ended, then why the last attempt failed: a sentence.
     why: Arc<Mutex<String>>,
     /// The thread ends when this is gone.
     _wanted: Sender<()>,

@@ -148,7 +148,7 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// What others put there: all fields in their order as an object in JSON. A value that is no UTF-8 is an object there,
+    /// The message of others: all fields in their order as an object in JSON. A value that is no UTF-8 is an object there,
     /// `{"base64":"…"}`; a name that is none is `base64:…`, and so is one that begins like that itself. So no byte is lost. Of
     /// a field that is called as ours and is the only one, the value.
     pub fn foreign(&self) -> Result<Cow<'a, [u8]>, Malformed> {
@@ -171,7 +171,7 @@ impl<'a> Entry<'a> {
     }
 }
 
-/// What a name of a field that is no text begins with, before its bytes in base64.
+/// Prefix of a field's name that is no text, before its bytes in base64.
 const BASE64: &str = "base64:";
 
 fn name_in_json(bytes: &[u8]) -> Value {

@@ -131,7 +131,7 @@ impl Feed {
     }
 
     /// Connects again, and goes on behind the last entry that came, wherever that is possible; `seen` had come by then.
-    /// Who looks rarely asks without an end from the first question on.
+    /// A reader that looks rarely asks without an end from the first question on.
     pub fn resume(
         server: &Server,
         topic: &str,

@@ -66,7 +66,7 @@ impl StreamSubscriber {
     /// True if the connection is there again by now.
     #[cold]
     fn is_reconnected(&mut self) -> Result<bool, ReceiveError> {
-        // Of a connection that is merely renewed only if that fails.
+        // A renewal counts as a reconnect only if an attempt failed.
         let is_lost = self.state.outage().is_some();
         match self.state.outcome() {
             None => Ok(false),

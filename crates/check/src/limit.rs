@@ -34,7 +34,7 @@ impl Limit {
 
 impl Drop for Limit {
     fn drop(&mut self) {
-        // What cannot be left here stays, and says its name.
+        // A group that cannot be removed stays, and its name says whose it is.
         let _ = enter(&self.home).and_then(|()| fs::remove_dir(&self.group));
     }
 }

@@ -23,10 +23,10 @@ const INSTEAD: &[u8] = b"*1\r\n$6\r\nDBSIZE\r\n";
 /// What brings a server a message.
 const MESSAGES: [&[u8]; 2] = [b"$7\r\nPUBLISH\r\n", b"$5\r\nLPUSH\r\n"];
 
-/// What a message to a subscriber begins with.
+/// First bytes of a message to a subscriber.
 const TOLD: &[u8] = b"*3\r\n$7\r\nmessage\r\n";
 
-/// What it does to messages.
+/// The fault that a relay injects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Spoils {
     /// Those that clients publish and push: they never arrive.
@@ -128,7 +128,7 @@ fn ask(client: &TcpStream, mut server: &TcpStream, spoils: Spoils, counts: &Coun
     }
 }
 
-/// What the server says. A message that waits for the next one goes when there is none, too.
+/// Passes on the answers of the server. A message that waits for the next one goes when there is none, too.
 fn answer(server: &TcpStream, mut client: &TcpStream, spoils: Spoils, counts: &Counts) -> io::Result<()> {
     let mut server = BufReader::new(server);
     let mut kept = Vec::new();

@@ -27,7 +27,7 @@ pub struct CpuQuota {
     pub cpus: f64,
     /// Periods so far in which the group ran.
     pub periods: u64,
-    /// Of them, those in which it was stopped.
+    /// Periods in which it was throttled.
     pub throttled: u64,
     /// For how long, in nanoseconds, summed over its processors.
     pub throttled_ns: u64,
@@ -71,7 +71,7 @@ impl CpuQuota {
         })
     }
 
-    /// What it has cost since it was as `before`; all that it ever has if it is another one now.
+    /// The throttling since `before`; all of it if the group is another one now.
     pub fn since(&self, before: Option<&Self>) -> Self {
         let same = before.filter(|before| before.group == self.group);
         let less = |now: u64, of: fn(&Self) -> u64| now.saturating_sub(same.map_or(0, of));

@@ -17,7 +17,7 @@ pub enum LabError {
     /// The run ended before it was done, and what was measured until then is here, not valid.
     #[error("{why}")]
     BrokeOff {
-        /// What was measured, marked by why it ended.
+        /// The run so far, with a note why it ended.
         run: Box<tickpath_result::Run>,
         /// Why.
         why: String,

@@ -298,7 +298,7 @@ impl<T: Send> Shared<T> {
         self.lock().and_then(|mut opened| opened.take())
     }
 
-    /// What it was, if it is free within this time. Whoever has it in hand then lets go of it himself.
+    /// Takes it out if it is free within this time. Otherwise its user drops it.
     fn take_within(&self, patience: Duration) -> Option<T> {
         const PAUSE_NS: u64 = 1_000_000;
         for _ in 0..=patience.as_millis() {
@@ -328,7 +328,7 @@ fn let_go<T: Send + 'static>(opened: Option<T>) {
     }
 }
 
-/// What is still let go of.
+/// Drops that are still running.
 static UNDONE: Mutex<Vec<Receiver<()>>> = Mutex::new(Vec::new());
 
 /// At the end of the program: waits for what is still let go of, as long as an answer may take. What was sent before may be on

@@ -14,7 +14,7 @@ use tickpath_market::replay::{Event, Recorded, Recording, Tally};
 use crate::RelayError;
 use crate::record::{SEGMENT_BYTES, check_place, open_error};
 
-/// What is imported, and where to.
+/// The file to import, and the recording to write.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// The file.
@@ -25,10 +25,10 @@ pub struct Settings {
     pub symbols: BTreeMap<String, u32>,
 }
 
-/// What was imported.
+/// Result of an import.
 #[derive(Debug, Clone)]
 pub struct Imported {
-    /// What the lines of the file were.
+    /// Counts of the lines of the file by their kind.
     pub tally: Tally,
     /// The instruments with the numbers that they have in the recording.
     pub symbols: Vec<(String, u32)>,

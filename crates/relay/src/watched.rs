@@ -4,7 +4,7 @@ use tickpath_bus::Subscriber;
 
 use crate::{Meter, Outside};
 
-/// What was told of a subscriber so far.
+/// State of a subscriber that was reported so far.
 #[derive(Debug, Default)]
 pub(crate) struct Watched {
     is_out: bool,

@@ -11,7 +11,7 @@ use crate::{Connection, Delivery, Event, Gap, Puller, Pusher, QueueConfig, Start
 /// How long a sleep is asked for: the silence of the server ends it, or this does.
 const SLEEP_NS: u64 = 50_000_000;
 
-/// What is published before the network forgets, while it does, and when it is well again.
+/// Numbers published before the network forgets, while it does, and when it is well again.
 const BEFORE: std::ops::Range<u64> = 0..10;
 const MEANWHILE: std::ops::Range<u64> = 10..20;
 const AFTER: std::ops::Range<u64> = 20..30;

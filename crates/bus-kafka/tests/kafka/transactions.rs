@@ -30,7 +30,7 @@ fn transactions_of_others_leave_no_gaps() {
     }
     let token = subscriber.token().expect("Kafka keeps messages");
     assert!(ours(&next_event(&mut *subscriber), 1));
-    // Who goes on behind a mark has lost nothing either.
+    // A subscriber that resumes behind a mark has lost nothing either.
     assert!(ours(&next_event(&mut *subscribe(Start::After(token))), 1));
     drop(publisher);
     bus.remove(&topic).unwrap_or_else(|e| panic!("{e}"));

@@ -81,7 +81,7 @@ fn sent(result: &serde_json::Value, run: usize) -> (u64, String) {
     (run["counts"]["sent"].as_u64().unwrap(), run["notes"].to_string())
 }
 
-/// Of several runs the first is broken off in its middle: the result has it alone, with what was measured until then.
+/// The first of several runs is interrupted: the result has it alone, with what was measured until then.
 #[test]
 fn what_was_measured_until_ctrl_c_is_in_the_result() {
     let folder = tempdir().unwrap();
@@ -126,7 +126,7 @@ fn what_was_measured_until_a_server_stood_still_is_in_the_result() {
         asking.read_to_string(&mut told).ok()?;
         told.split_once("cmdstat_publish:calls=")?.1.split(',').next()?.parse::<u64>().ok()
     };
-    // What the server can keep up with is found by a thousand before.
+    // The plan publishes a thousand before, to find the rate that the server keeps.
     until("some hundreds are sent", || calls().is_some_and(|calls| calls > 1_300));
     kill_process(Pid::from_raw(server.0.id() as i32).unwrap(), Signal::STOP).unwrap();
     let mut said = Vec::new();

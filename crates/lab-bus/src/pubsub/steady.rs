@@ -80,7 +80,7 @@ pub fn run_with(
     }
 }
 
-/// What there is of a run whose publisher sent no more, marked.
+/// The partial run of a publisher that stopped early, marked as not valid.
 fn broken_off(mut run: Run, count: u64, why: String) -> LabError {
     let why = if interruption().load(Ordering::Relaxed) { LabError::Interrupted.to_string() } else { why };
     run.valid = false;

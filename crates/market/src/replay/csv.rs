@@ -18,7 +18,7 @@ use super::event::Event;
 use super::feed::{Content, price, quantity, symbol};
 use crate::{Side, TopOfBook, Trade};
 
-/// What of a row is looked at.
+/// The columns that are read.
 #[derive(Deserialize)]
 struct Row {
     utc_ns: u64,
