@@ -185,7 +185,7 @@ def test_what_lies_before_damage_is_read_and_the_damage_is_told(tmp_path: Path) 
     ("url", "topic", "told"),
     [
         ("file://{}", "tick", "/tick does not exist.*what lies there: ticks, trades$"),
-        ("shm://", "nobody-has-published-this", "shm://nobody-has-published-this does not exist; no writer has made it yet"),
+        ("shm://", "nobody-has-published-this", "shm://nobody-has-published-this does not exist: no writer has made it, or its files were removed"),
         ("file://{}", "none", "none is damaged or no log: it does not start like a Tickpath log"),
         ("file://{}", "a/b", "'a/b' is no topic name"),
         ("redis://me:secret@localhost:1", "ticks", "Redis cannot hand a topic over as tables; record it first"),

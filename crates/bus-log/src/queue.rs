@@ -7,6 +7,7 @@ use tickpath_bus_api::{
 use tickpath_clock::{Clock, HostClock, Wait};
 use tickpath_log::{Config, OpenError, Place, Writer};
 
+use crate::name::{NameWatch, NamedWriter};
 use crate::ring::{
     LOOK_FOR_LOG_NS, MAX_PAYLOAD_BYTES, SEGMENTS, connect_error, publish_batch, publish_error, segment_bytes,
 };
@@ -33,12 +34,18 @@ pub(crate) fn pusher(place: Place, config: &QueueConfig, clock: &HostClock) -> R
         ..Config::queue(place)
     };
     let writer = Writer::open_queue(&config, clock.calibration()).map_err(connect_error)?;
-    Ok(Box::new(LogPusher { writer }))
+    Ok(Box::new(LogPusher { named: NamedWriter::new(writer, config, *clock) }))
 }
 
 /// Opens the log of a queue for pulling, whether or not it exists yet.
-pub(crate) fn puller(place: Place, delivery: Delivery, wait: Wait) -> Result<Box<dyn Puller>, ConnectError> {
-    let mut puller = LogPuller { place, delivery: log_delivery(delivery), wait, puller: None };
+pub(crate) fn puller(
+    place: Place,
+    delivery: Delivery,
+    wait: Wait,
+    clock: HostClock,
+) -> Result<Box<dyn Puller>, ConnectError> {
+    let (delivery, name) = (log_delivery(delivery), NameWatch::new(clock));
+    let mut puller = LogPuller { place, delivery, wait, puller: None, name };
     puller.try_attach().map_err(connect_error)?;
     adaptive::puller(wait, puller)
 }
@@ -52,22 +59,23 @@ pub(crate) fn waiting(place: &Place) -> Result<u64, ConnectError> {
 }
 
 struct LogPusher {
-    writer: Writer,
+    named: NamedWriter,
 }
 
 impl Pusher for LogPusher {
     #[inline]
     fn push(&mut self, stamp: u64, kind: u8, payload: &[u8]) -> Result<(), PublishError> {
-        self.writer.publish(stamp, kind, payload).map(|_| ()).map_err(publish_error)
+        self.named.look()?;
+        self.named.writer.publish(stamp, kind, payload).map(|_| ()).map_err(publish_error)
     }
 
     fn push_batch(&mut self, stamp: u64, kind: u8, payloads: &[&[u8]]) -> Result<(), BatchError> {
-        publish_batch(&mut self.writer, stamp, kind, payloads)
+        self.named.look().map_err(|e| BatchError::at(0, e))?;
+        publish_batch(&mut self.named.writer, stamp, kind, payloads)
     }
 
-    /// There is nothing that could be lost.
     fn reconnects(&self) -> Option<u64> {
-        Some(0)
+        Some(self.named.made())
     }
 }
 
@@ -76,6 +84,7 @@ struct LogPuller {
     delivery: tickpath_log::Delivery,
     wait: Wait,
     puller: Option<tickpath_log::Puller>,
+    name: NameWatch<tickpath_log::Puller>,
 }
 
 impl LogPuller {
@@ -103,6 +112,16 @@ impl Puller for LogPuller {
             let message = Message { sequence: Some(sequence), stamp, kind, payload, origin: None };
             handler(Pulled::plain(message, redelivered));
         });
+        // Acknowledgements of what was pulled belong to the log that it came from.
+        if let Ok(0) = pulled
+            && !puller.holds()
+            && self.name.is_due()
+        {
+            let next = || tickpath_log::Puller::open(&self.place, self.delivery);
+            if let Some(next) = self.name.look(|| puller.is_removed(), next) {
+                self.puller = Some(next);
+            }
+        }
         // One message that is damaged is told here once, with its number; the next pull goes on behind it.
         pulled.map_err(|e| ReceiveError::Damaged(e.to_string()))
     }
@@ -116,15 +135,19 @@ impl Puller for LogPuller {
 
     fn wait(&mut self, timeout_ns: u64) {
         match (&mut self.puller, self.wait) {
+            (Some(puller), wait) if wait.sleeps() => puller.wait(wait, self.name.sleep_ns(timeout_ns)),
             (Some(puller), wait) => puller.wait(wait, timeout_ns),
             (None, wait) if wait.sleeps() => tickpath_clock::sleep_ns(timeout_ns.min(LOOK_FOR_LOG_NS)),
             (None, wait) => wait.idle(),
         }
     }
 
-    /// There is nothing that could be lost.
     fn reconnects(&self) -> Option<u64> {
-        Some(0)
+        Some(self.name.moved())
+    }
+
+    fn outage(&self) -> Option<String> {
+        self.name.outage(&self.place)
     }
 }
 

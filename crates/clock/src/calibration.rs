@@ -10,9 +10,9 @@
 //! refused in words. A file once linked is never replaced within a boot: two processes of one user never have two
 //! calibrations.
 //!
-//! Two users who start without root measure one each, and their stamps are not compared: a shared-memory log of one user is
-//! not taken up by the other. Users who are to share a log run any Tickpath program as root first, whose calibration both
-//! copy.
+//! Two users who start without root measure one each, as does a process that starts when the file was removed. The counter
+//! is the same one: differences of its stamps are exact in ticks, and in nanoseconds as good as a measurement is. Users whose
+//! nanoseconds must agree to the last one run any Tickpath program as root first, whose calibration both copy.
 
 use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
@@ -133,9 +133,13 @@ impl Calibration {
         Source::from_code(self.source)
     }
 
-    /// True if stamps of the two can be subtracted: same boot, same counter, same rate.
+    /// True if stamps of the two can be subtracted: same boot and same counter. Two measurements of its rate differ by a
+    /// thousandth at most, for the kernel makes its clock faster or slower by half of that and no more: one was made when
+    /// the file of the other had been removed, or for another user.
     pub fn agrees_with(&self, other: &Self) -> bool {
-        (self.boot_id, self.source, self.ticks_per_second) == (other.boot_id, other.source, other.ticks_per_second)
+        let difference = self.ticks_per_second.abs_diff(other.ticks_per_second);
+        let (rates_agree, is_same) = (difference <= self.ticks_per_second / 1000, |of: &Self| (of.boot_id, of.source));
+        rates_agree && is_same(self) == is_same(other)
     }
 
     /// True if the bytes can be a calibration at all.
@@ -582,6 +586,7 @@ mod tests {
         let here = Calibration::nanoseconds();
         assert!(here.agrees_with(&here));
         assert!(!here.agrees_with(&Calibration { boot_id: [1; 16], ..here }));
+        assert!(here.agrees_with(&at_rate(1_000_000_900)), "measured twice");
         assert!(!here.agrees_with(&at_rate(2_000_000_000)));
     }
 }

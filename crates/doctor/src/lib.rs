@@ -45,6 +45,7 @@ const CHECKS: &[Check] = &[
     memory::swap,
     memory::locked_memory,
     memory::shared_memory,
+    memory::shared_memory_at_logout,
     system::steal,
     system::quota,
     system::allowed_cpus,

@@ -1,5 +1,7 @@
 //! Memory: pages, what may be locked, and where logs lie.
 
+use tickpath_clock::AtLogout;
+
 use crate::finding::{Finding, Host};
 
 /// What the logs and journals of a path want to lock, in bytes.
@@ -103,5 +105,18 @@ pub(super) fn shared_memory(host: &Host) -> Finding {
         ),
         Some(bytes) => Finding::good(NAME, format!("{} MiB", bytes >> 20)),
         None => Finding::good(NAME, "half of the memory"),
+    }
+}
+
+pub(super) fn shared_memory_at_logout(host: &Host) -> Finding {
+    const NAME: &str = "/dev/shm at logout";
+    let status = host.read("/proc/self/status").unwrap_or_default();
+    let ids = status.lines().find_map(|line| line.strip_prefix("Uid:"));
+    let Some(user) = ids.and_then(|ids| ids.split_whitespace().nth(1)?.parse().ok()) else {
+        return Finding::unknown(NAME, "the kernel does not tell whose process this is");
+    };
+    match AtLogout::read(user, &|path| host.read(path), &|folder| host.names(folder)) {
+        AtLogout::Kept(why) => Finding::good(NAME, format!("kept: {why}")),
+        AtLogout::Removed => Finding::safety(NAME, "RemoveIPC=yes", AtLogout::DAMAGE, AtLogout::REMEDY),
     }
 }

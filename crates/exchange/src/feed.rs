@@ -20,8 +20,7 @@ pub(crate) struct Feed<C> {
 impl<C: Clock> Feed<C> {
     /// Makes the topic, or takes it up.
     pub fn open(clock: C, topic: &Place, quotes: &[TopOfBook]) -> Result<Self, OpenError> {
-        let config = LogConfig::topic(topic.clone(), Policy::Overwrite);
-        let log = Writer::open(&config, clock.calibration())?;
+        let log = Writer::open(&config(topic), clock.calibration())?;
         Ok(Self { clock, log, quotes: quotes.to_vec(), told: None })
     }
 
@@ -32,6 +31,11 @@ impl<C: Clock> Feed<C> {
             return Ok(());
         }
         self.told = Some(now);
+        // Its files may be removed under it; whoever has made it anew meanwhile publishes there.
+        if self.log.is_removed() {
+            let config = config(self.log.place());
+            let _ = self.log.renew(&config, calibration);
+        }
         let event_ns = calibration.utc_ns_of(now);
         for quote in &self.quotes {
             let tick = TopOfBook { event_ns, ..*quote };
@@ -39,4 +43,8 @@ impl<C: Clock> Feed<C> {
         }
         Ok(())
     }
+}
+
+fn config(topic: &Place) -> LogConfig {
+    LogConfig::topic(topic.clone(), Policy::Overwrite)
 }

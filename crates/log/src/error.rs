@@ -17,8 +17,10 @@ pub enum OpenError {
     /// The name is no name.
     #[error(transparent)]
     Place(#[from] PlaceError),
-    /// No writer has made it yet.
-    #[error("{0} does not exist; no writer has made it yet. Start the writer, or check the name")]
+    /// No writer has made it, or it was removed.
+    #[error(
+        "{0} does not exist: no writer has made it, or its files were removed. Start the writer, or check the name"
+    )]
     NotFound(Place),
     /// The one writer is somebody else.
     #[error(

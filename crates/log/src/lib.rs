@@ -73,6 +73,8 @@ mod line;
 #[cfg(not(loom))]
 mod lock;
 #[cfg(not(loom))]
+mod log_file;
+#[cfg(not(loom))]
 mod mapping;
 #[cfg(not(loom))]
 mod place;
@@ -121,6 +123,7 @@ pub use {
     folder::{Distrust, own_file, own_folder},
     guard::faults,
     line::SharedWords,
+    log_file::LogFile,
     place::{Place, PlaceError},
     puller::{Pulled, Puller},
     queue::waiting,

@@ -36,8 +36,8 @@ use crate::folder::Folder;
 use crate::fork::Birthplace;
 use crate::who::Who;
 
-/// Device and inode of a lock file.
-type FileId = (u64, u64);
+/// Device and inode of a file.
+pub(crate) type FileId = (u64, u64);
 
 /// What this copy of the library holds in one process.
 struct Table {
@@ -274,6 +274,13 @@ impl LockFile {
     }
 }
 
+impl ByteLock {
+    /// The file that it is on.
+    pub fn file(&self) -> FileId {
+        self.id
+    }
+}
+
 impl Drop for ByteLock {
     fn drop(&mut self) {
         // A fork's copy is not the lock. Its parent's mark, which both have, it would take away.
@@ -318,12 +325,12 @@ fn mark(byte: u32, who: Who) -> i64 {
     marks(byte) | who.word() as i64
 }
 
-fn file_id(file: &Metadata) -> FileId {
+pub(crate) fn file_id(file: &Metadata) -> FileId {
     (file.dev(), file.ino())
 }
 
 /// The file that has this name now.
-fn file_at(place: &Place, name: &str) -> Option<FileId> {
+pub(crate) fn file_at(place: &Place, name: &str) -> Option<FileId> {
     place.open_folder().and_then(|folder| folder.look(name)).map(|there| file_id(&there)).ok()
 }
 

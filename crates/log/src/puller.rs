@@ -177,6 +177,16 @@ impl Puller {
         self.reader.sleep_unless(timeout_ns.min(longest), || self.claims.fallen() != self.fallen);
     }
 
+    /// As [`Reader::is_removed`].
+    pub fn is_removed(&self) -> bool {
+        self.reader.is_removed()
+    }
+
+    /// True if it has handed over messages that it has not acknowledged.
+    pub fn holds(&self) -> bool {
+        !self.held.is_empty()
+    }
+
     /// Where the queue lies.
     pub fn place(&self) -> &Place {
         &self.place
@@ -199,7 +209,9 @@ impl Puller {
     /// Ends the slots of pullers whose processes have ended.
     #[cold]
     fn bury_fallen(&mut self) {
-        for slot in self.claims.slots().filter(|&slot| slot != self.owner.slot) {
+        // Of a queue that was made anew under its name the locks say nothing of who pulls here.
+        let others = self.claims.slots().filter(|&slot| slot != self.owner.slot && !self.reader.is_removed());
+        for slot in others {
             if let Ok(TryLock::Ours(_lock)) = lock::try_lock(&self.place, READER_LOCKS, lock_byte(slot), 0o600) {
                 self.claims.leave(slot);
             }

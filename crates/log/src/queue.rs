@@ -41,14 +41,20 @@ impl Writer {
         }
         let config = &config.with_group();
         let mut writer = Self::open(config, calibration)?;
-        let control = writer.control().clone();
-        let claims = match open_claims(&config.place, writer.shape(), control.clone()) {
-            Err(OpenError::NotFound(_)) => create_claims(config, writer.shape(), control)?,
+        writer.share_out(config)?;
+        Ok(writer)
+    }
+
+    /// Makes it the writer of a queue.
+    pub(crate) fn share_out(&mut self, config: &Config) -> Result<(), OpenError> {
+        let control = self.control().clone();
+        let claims = match open_claims(&config.place, self.shape(), control.clone()) {
+            Err(OpenError::NotFound(_)) => create_claims(config, self.shape(), control)?,
             other => other?,
         };
-        claims.restore(writer.oldest(), writer.sequence());
-        writer.gate_by_group();
-        Ok(writer)
+        claims.restore(self.oldest(), self.sequence());
+        self.gate_by_group();
+        Ok(())
     }
 }
 

@@ -16,7 +16,9 @@ use crate::files::{self, Shape};
 use crate::follow::{Follower, FrameAt, Step};
 use crate::guard::Others;
 use crate::layout::{BASE_SEQUENCE, GENERATION, MAX_BASE, SEGMENT_CALIBRATION, holding, index_held};
+use crate::lock::{self, FileId};
 use crate::mapping::Access;
+use crate::place::DATA;
 use crate::progress::this_boot;
 use crate::region::Region;
 use crate::segments::Segments;
@@ -93,6 +95,8 @@ pub struct Reader {
     missed: u64,
     /// What tells the log from others of its name.
     identity: u64,
+    /// Its data file; none of a log without a name.
+    data: Option<FileId>,
     /// Of a log that grows: no message before this number is ever cut.
     settled: u64,
     /// Nobody can write to it but who runs this, and root.
@@ -135,6 +139,7 @@ impl Reader {
         let io = |e| OpenError::from_io(place, 0, e);
         let identity = files::identity(&file, &shape).map_err(io)?;
         let is_ours = files::is_ours(&file).map_err(io)?;
+        let data = Some(lock::file_id(&file.metadata().map_err(io)?));
         let segments = shape.segments(file, Access::Read, others).map_err(io)?;
         let settled = match segments.survey(this_boot()).map_err(io)? {
             Some(Err(missing)) => {
@@ -154,6 +159,7 @@ impl Reader {
             buffer: Vec::new(),
             missed: 0,
             identity,
+            data,
             settled,
             is_ours,
             others,
@@ -175,6 +181,7 @@ impl Reader {
             buffer: Vec::new(),
             missed: 0,
             identity: 0,
+            data: None,
             settled: 0,
             is_ours: true,
             others: Others::Trusted,
@@ -286,6 +293,12 @@ impl Reader {
     /// What tells this log from any other that lay or will lie at its place.
     pub fn identity(&self) -> u64 {
         self.identity
+    }
+
+    /// True if the log does not lie under its name any more: somebody has removed or replaced its data file. What its
+    /// writer still publishes there arrives. Asks the operating system.
+    pub fn is_removed(&self) -> bool {
+        self.data.is_some() && lock::file_at(&self.place, DATA) != self.data
     }
 
     /// The process that writes the log now, if one does.

@@ -13,6 +13,7 @@ use crate::fork::Birthplace;
 use crate::guard::Others;
 use crate::layout::FIRST_KIND;
 use crate::lock::{self, ByteLock, TryLock};
+use crate::log_file::LogFile;
 use crate::mapping::Access;
 use crate::place::{QUEUE, READER_LOCKS, WRITER_LOCK};
 use crate::recover::{Cut, Remains, ResumeError};
@@ -32,6 +33,8 @@ pub struct Writer {
     /// A forked child's copy is not the writer.
     born: Birthplace,
     cut: Option<Cut>,
+    /// Its data file.
+    data: LogFile,
     /// None of a log that nobody else can find.
     _lock: Option<ByteLock>,
 }
@@ -68,9 +71,23 @@ impl Writer {
         others: Others,
         make: impl FnOnce(&Config, &Shape) -> Result<(Shape, Appender), OpenError>,
     ) -> Result<Self, OpenError> {
+        // Before it is locked, for a refusal makes no file.
+        Shape::of(config, calibration)?;
+        let lock = take_lock(config)?;
+        let mut writer = Self::locked(config, calibration, others, make)?;
+        writer._lock = Some(lock);
+        Ok(writer)
+    }
+
+    /// Opens a log whose lock somebody has for it.
+    fn locked(
+        config: &Config,
+        calibration: &Calibration,
+        others: Others,
+        make: impl FnOnce(&Config, &Shape) -> Result<(Shape, Appender), OpenError>,
+    ) -> Result<Self, OpenError> {
         let wanted = Shape::of(config, calibration)?;
         let place = config.place.clone();
-        let lock = take_lock(config)?;
         let barrier = Barrier::of_this_host();
         let (shape, (appender, cut)) = match files::open_data(&place, Access::Write) {
             Err(OpenError::NotFound(_)) => make(config, &wanted).map(|(shape, appender)| (shape, (appender, None)))?,
@@ -84,7 +101,29 @@ impl Writer {
         };
         appender.control.barrier().store(barrier.code(), Ordering::SeqCst);
         let needs_reader = shape.policy == Policy::Fail && appender.control.group().is_none();
-        Ok(Self { appender, place, shape, barrier, needs_reader, born: Birthplace::here(), cut, _lock: Some(lock) })
+        let (data, born) = (LogFile::at(&place), Birthplace::here());
+        Ok(Self { appender, place, shape, barrier, needs_reader, born, cut, data, _lock: None })
+    }
+
+    /// Makes the log anew where its files [were removed](Self::is_removed), and goes on there with the next number; what lies
+    /// under its name by now, if that is nobody else's, is taken up instead. On an error it has what it had.
+    pub fn renew(&mut self, config: &Config, calibration: &Calibration) -> Result<(), OpenError> {
+        let config = &Config { first_sequence: self.sequence(), ..config.with_group() };
+        files::create_folder(config)?;
+        let lock = if self.has_lock() { None } else { Some(take_lock(config)?) };
+        let mut made = Self::locked(config, calibration, Others::Trusted, create)?;
+        if self.control().group().is_some() {
+            made.share_out(config)?;
+        }
+        made._lock = lock.or_else(|| self._lock.take());
+        *self = made;
+        Ok(())
+    }
+
+    /// Whether the file is there that keeps out a second writer.
+    fn has_lock(&self) -> bool {
+        let is_there = |lock: &ByteLock| lock::file_at(&self.place, WRITER_LOCK) == Some(lock.file());
+        self._lock.as_ref().is_some_and(is_there)
     }
 
     /// How it wakes who sleeps.
@@ -100,7 +139,8 @@ impl Writer {
     /// The writer of a log without a name.
     pub(crate) fn unnamed(appender: Appender, shape: Shape, barrier: Barrier) -> Self {
         let (place, born) = (Place::nowhere(), Birthplace::here());
-        Self { appender, place, shape, barrier, needs_reader: false, born, cut: None, _lock: None }
+        let data = LogFile::at(&place);
+        Self { appender, place, shape, barrier, needs_reader: false, born, cut: None, data, _lock: None }
     }
 
     /// Asks for what the next message will need, if it has so many bytes: its lines, and the words that are looked at
@@ -179,6 +219,7 @@ impl Writer {
         let (shape, appender) = create(&next, &Shape::of(&next, calibration)?)?;
         appender.control.barrier().store(self.barrier.code(), Ordering::SeqCst);
         (self.shape, self.appender, self.cut) = (shape, appender, None);
+        self.data = LogFile::at(&self.place);
         Ok(())
     }
 
@@ -232,6 +273,12 @@ impl Writer {
         let here: Vec<usize> =
             self.appender.control.registered().filter(|reader| !reader.away).map(|reader| reader.slot).collect();
         !here.is_empty() && !here.into_iter().all(|slot| self.bury(slot))
+    }
+
+    /// True if the log does not lie under its name any more: somebody has removed or replaced its data file, or the file
+    /// that keeps out a second writer. Who has it open goes on, and nobody else finds it. Asks the operating system.
+    pub fn is_removed(&self) -> bool {
+        self.data.is_removed() || self._lock.is_some() && !self.has_lock()
     }
 
     /// What was dropped when the log was opened, after a loss of power or a kill in a batch; none if nothing was.

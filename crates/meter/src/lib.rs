@@ -27,7 +27,7 @@ const HOP_WORDS: usize = BUCKETS + 1;
 pub const HOPS: [&str; 3] = ["t0_t1", "t1_t2", "t0_t2"];
 
 /// What the kinds of notices are called, where they are counted.
-pub const NOTICES: [&str; 20] = [
+pub const NOTICES: [&str; 21] = [
     "tail_lost",
     "lane_lost",
     "doubt",
@@ -48,6 +48,7 @@ pub const NOTICES: [&str; 20] = [
     "day_ended",
     "day_not_ended",
     "strangers",
+    "lanes_removed",
 ];
 
 /// By code; what has a larger one is in place 0, which no denial has.

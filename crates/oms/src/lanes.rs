@@ -3,8 +3,8 @@
 
 use tickpath_clock::{Calibration, sleep_ns};
 use tickpath_log::{
-    Config, Message, OpenError, Owner, Place, Policy, Reader, Registration, Start, Writer, evict, mandatory_reader,
-    retire,
+    Config, LogFile, Message, OpenError, Owner, Place, Policy, Reader, Registration, Start, Writer, evict,
+    mandatory_reader, retire,
 };
 use tickpath_market::VenueId;
 use tickpath_oms_journal::{LaneKind, LineId};
@@ -157,6 +157,38 @@ impl LanesConfig {
             }
         }
         Ok(())
+    }
+}
+
+/// The lanes' files as they lay when the OMS was ready, to see when they are removed.
+#[derive(Debug, Default)]
+pub(crate) struct LaneFiles {
+    files: Vec<(LaneKind, LogFile)>,
+    /// Looks so far.
+    looks: usize,
+    is_told: bool,
+}
+
+impl LaneFiles {
+    pub fn of(lanes: &LanesConfig) -> Result<Self, OpenError> {
+        let file = |kind| lanes.lane(kind).map(|lane| (kind, LogFile::at(&lane.place)));
+        let files = lanes.kinds().map(file).collect::<Result<_, _>>()?;
+        Ok(Self { files, looks: 0, is_told: false })
+    }
+
+    /// Looks at one lane, the operator's in every other turn, and at all if it is gone. Gives once how many are, and the
+    /// first of them.
+    pub fn look(&mut self) -> Option<(usize, LaneKind)> {
+        let control = self.files.len().checked_sub(1).filter(|_| !self.is_told)?;
+        self.looks += 1;
+        let place = if self.looks.is_multiple_of(2) { control } else { self.looks / 2 % self.files.len() };
+        if !self.files[place].1.is_removed() {
+            return None;
+        }
+        self.is_told = true;
+        let mut gone = self.files.iter().filter(|(_, file)| file.is_removed()).map(|(kind, _)| *kind);
+        let first = gone.next()?;
+        Some((1 + gone.count(), first))
     }
 }
 

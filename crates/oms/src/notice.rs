@@ -27,6 +27,13 @@ pub enum Notice {
         /// Why.
         why: String,
     },
+    /// Lanes were removed from shared memory while the OMS runs.
+    LanesRemoved {
+        /// How many.
+        lanes: usize,
+        /// One of them.
+        first: LaneKind,
+    },
     /// Orders were put in doubt.
     Doubt {
         /// Of which venue.
@@ -144,6 +151,7 @@ impl Notice {
             Self::DayEnded { .. } => 17,
             Self::DayNotEnded { .. } => 18,
             Self::Strangers { .. } => 19,
+            Self::LanesRemoved { .. } => 20,
         }
     }
 }
@@ -159,6 +167,12 @@ impl fmt::Display for Notice {
             Self::LaneLost { lane, why } => {
                 write!(f, "{lane} is made anew ({why}); whoever had it open must join again")
             }
+            Self::LanesRemoved { lanes, first } => write!(
+                f,
+                "{lanes} lanes of this OMS were removed from /dev/shm, {first} among them (systemd does so when their user \
+                 logs out, unless RemoveIPC=no): nobody else can join them, and a venue that came by them has left. Restart \
+                 the OMS, which makes them anew; its journal has all that was taken"
+            ),
             Self::Doubt { venue, unknown } => {
                 write!(f, "messages to or from venue {venue} may be lost: {unknown} orders are unknown and asked for")
             }

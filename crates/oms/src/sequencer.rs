@@ -19,7 +19,7 @@ use crate::OmsError;
 use crate::answers::Answers;
 use crate::calendar::DueDay;
 use crate::commit::{AckLevel, Commit, CommitByHand};
-use crate::lanes::Event;
+use crate::lanes::{Event, LaneFiles};
 use crate::notice::{Notice, Notices};
 use crate::outbound::{Held, Outbound};
 use crate::pages::PageMaker;
@@ -31,6 +31,9 @@ const CLOCK_EVERY: u32 = 16;
 
 /// Between two looks whether the venues live.
 const VENUES_NS: u64 = 20_000_000;
+
+/// After how many of these it is looked whether the market's topic is there.
+const TICKS_EVERY: u32 = 50;
 
 /// Busy turns between two looks at disk and venues.
 const LOOK_EVERY: u32 = 256;
@@ -93,6 +96,9 @@ pub struct Sequencer<C> {
     pub(crate) last_day: u32,
     /// The calendar by which days end.
     pub(crate) due: DueDay,
+    pub(crate) lane_files: LaneFiles,
+    /// Looks at the venues since somebody last looked whether the market's topic is there.
+    pub(crate) looks: u32,
 }
 
 /// The core's side of a front.
@@ -288,6 +294,16 @@ impl<C: Clock> Sequencer<C> {
         Ok(done)
     }
 
+    /// True about once a second.
+    #[inline]
+    pub(crate) fn is_time_to_look_at_ticks(&mut self) -> bool {
+        let is_time = self.looks >= TICKS_EVERY;
+        if is_time {
+            self.looks = 0;
+        }
+        is_time
+    }
+
     fn idle_chores(&mut self) -> Result<usize, OmsError> {
         if let Some(commit) = &self.commit
             && commit.has_failed()
@@ -311,7 +327,11 @@ impl<C: Clock> Sequencer<C> {
             let now = self.clock.ticks();
             if now.wrapping_sub(self.venues_seen) > self.clock.calibration().ticks_of_ns(VENUES_NS) {
                 self.venues_seen = now;
+                self.looks += 1;
                 self.look_at_levels();
+                if let Some((lanes, first)) = self.lane_files.look() {
+                    self.notices.add(Notice::LanesRemoved { lanes, first });
+                }
                 done += self.look_after_venues()? + self.look_for_answers()? + self.end_due_day()?;
             }
         }

@@ -21,7 +21,7 @@ use crate::commit::{AckLevel, Commit};
 use crate::config::Config;
 use crate::define::raise;
 use crate::identity;
-use crate::lanes::{make, take_away};
+use crate::lanes::{LaneFiles, make, take_away};
 use crate::layout::Source;
 use crate::lines::{Bell, Lines, Shared};
 use crate::notice::{Notice, Notices};
@@ -137,6 +137,8 @@ impl<C: Clock> Sequencer<C> {
             questions: Questions::default(),
             last_day: 0,
             due: DueDay::default(),
+            lane_files: LaneFiles::default(),
+            looks: 0,
         }
     }
 
@@ -406,6 +408,7 @@ impl<C: Clock> Sequencer<C> {
         if config.seed.is_none() {
             self.meter = Some(Meter::open(&config.lanes.name, config.lanes.all_venues(), epoch, &self.levels_now())?);
             self.look_at_levels();
+            self.lane_files = LaneFiles::of(&config.lanes)?;
         }
         Ok(())
     }

@@ -151,6 +151,9 @@ fn notice_fields(notice: &Notice) -> (&'static str, Vec<(&'static str, Value)>) 
     match notice {
         Notice::TailLost { sequence, bytes } => ("error", vec![("sequence", json!(sequence)), ("bytes", json!(bytes))]),
         Notice::LaneLost { lane, why } => ("warning", vec![("lane", json!(lane.to_string())), ("why", json!(why))]),
+        Notice::LanesRemoved { lanes, first } => {
+            ("error", vec![("lanes", json!(lanes)), ("lane", json!(first.to_string()))])
+        }
         Notice::Doubt { venue, unknown } => ("error", vec![("venue", json!(venue.0)), ("unknown", json!(unknown))]),
         Notice::Missed { lane, messages } => {
             ("error", vec![("lane", json!(lane.to_string())), ("messages", json!(messages))])

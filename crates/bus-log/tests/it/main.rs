@@ -3,6 +3,7 @@
 mod conformance;
 mod log_only;
 mod queue;
+mod removed;
 
 use tickpath_bus_api::conformance::run_child;
 use tickpath_bus_api::{ConnectError, Connection};

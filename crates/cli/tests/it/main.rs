@@ -29,6 +29,7 @@ mod pace;
 mod page;
 mod phone;
 mod program;
+mod removed;
 mod reports;
 mod running_oms;
 mod server;

@@ -49,6 +49,8 @@ fn each_finding_follows_from_what_the_host_tells() {
         ("/dev/shm", "proc/self/mounts", "tmpfs /dev/shm tmpfs rw,size=65536k 0 0\n", RisksSafety),
         ("/dev/shm", "proc/self/mounts", "tmpfs /dev/shm tmpfs rw,size=2097152k 0 0\n", Good),
         ("/dev/shm", "none", "", RisksSafety),
+        ("/dev/shm at logout", "proc/self/status", "Uid:\t1000\t1000\t1000\t1000\n", Good),
+        ("/dev/shm at logout", "none", "", Unknown),
         ("irqbalance", "proc/17/comm", "irqbalance\n", CostsLatency),
         ("irqbalance", "proc/17/comm", "redis-server\n", Good),
         ("CPUs that take device interrupts", interrupts, " CPU0 CPU1\n 24: 7 0 PCI eth0\nLOC: 9 9 x\n", Good),

@@ -3,7 +3,7 @@
 use std::ops::DerefMut;
 
 use tickpath_clock::{Bucket, Clock};
-use tickpath_log::{Message, Next, ReadError, Reader};
+use tickpath_log::{Message, Next, ReadError, Reader, Registration, Start};
 use tickpath_market::{Kind, TopOfBook, Trade};
 use tickpath_oms_journal::LaneKind;
 use zerocopy::FromBytes;
@@ -169,7 +169,13 @@ pub(super) fn poll_ticks<C: Clock>(
     sequencer: &mut Sequencer<C>,
 ) -> Result<usize, OmsError> {
     let Some(ticks) = ticks else { return Ok(0) };
-    turn(ticks, |message| take_tick(message, || &mut *sequencer))
+    let done = turn(ticks, |message| take_tick(message, || &mut *sequencer))?;
+    if done == 0 && sequencer.is_time_to_look_at_ticks() && ticks.is_removed() {
+        // Its publisher makes it anew, with prices that are younger than all that were read.
+        let made = Reader::open(ticks.place(), Start::Oldest, Registration::Registered);
+        made.into_iter().for_each(|made| *ticks = made);
+    }
+    Ok(done)
 }
 
 /// Takes a message that is a top of book or a trade; others bring no price.

@@ -143,6 +143,7 @@ impl Tally {
             Notice::Strangers { .. } => "told: a venue reports too many unknown orders",
             Notice::DayEnded { .. } => "told: a day has ended by the calendar",
             Notice::DayNotEnded { .. } => "told: a day could not end by the calendar",
+            Notice::LanesRemoved { .. } => "told: lanes were removed",
         });
     }
 

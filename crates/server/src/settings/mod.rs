@@ -31,7 +31,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use tickpath_clock::{Priority, Wait};
+use tickpath_clock::{AtLogout, Priority, Wait};
 use tickpath_log::{Config as LogConfig, Place};
 use tickpath_market::VenueId;
 use tickpath_oms::calendar::Calendar;
@@ -298,6 +298,9 @@ impl Settings {
             let file = self.users_file.display();
             format!("{file}: others than its owner may read it; it holds secrets, `chmod 600` it")
         }));
+        if AtLogout::here() == AtLogout::Removed {
+            doubts.push(format!("{}: {}", AtLogout::DAMAGE, AtLogout::REMEDY));
+        }
         doubts
     }
 

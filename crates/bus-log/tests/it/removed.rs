@@ -1,0 +1,243 @@
+//! What becomes of a topic and a queue whose files are removed while they are used.
+
+use std::fs;
+use std::path::PathBuf;
+
+use tickpath_bus_api::{
+    Connection, Delivery, Event, Gap, Policy, PublishError, Publisher, QueueConfig, Start, Subscriber, TopicConfig,
+};
+use tickpath_bus_log::LogBus;
+use tickpath_clock::{Clock, HostClock, Wait};
+
+const TOPIC: &str = "ticks";
+const KIND: u8 = 16;
+
+/// How long something that is to happen within a second or two may take, in nanoseconds.
+const PATIENCE_NS: u64 = 20_000_000_000;
+
+/// Ways to remove a topic.
+type Remove = fn(&Scene);
+
+const WAYS: [(&str, Remove); 4] = [
+    ("the folder", |scene| fs::remove_dir_all(scene.folder()).expect("it is there")),
+    ("the data file", |scene| fs::remove_file(scene.folder().join("data")).expect("it is there")),
+    ("the publisher's lock", |scene| fs::remove_file(scene.folder().join("writer.lock")).expect("it is there")),
+    ("the name", |scene| fs::rename(scene.folder(), scene.aside()).expect("it is there")),
+];
+
+#[test]
+fn nothing_of_a_topic_is_lost_with_its_files() {
+    for (what, remove) in WAYS {
+        // Each waits for a second that passes.
+        std::thread::scope(|scope| {
+            for policy in Policy::ALL {
+                for wait in [Wait::Block, Wait::Yield] {
+                    scope.spawn(move || nothing_is_lost(policy, what, remove, wait));
+                }
+            }
+        });
+    }
+}
+
+fn nothing_is_lost(policy: Policy, what: &str, remove: Remove, wait: Wait) {
+    let scene = Scene::new();
+    let mut publisher = scene.publisher(policy);
+    let mut subscriber = scene.bus.subscriber(TOPIC, Start::Oldest, wait).expect("it is there");
+    let mut sent = Sent::default();
+    (0..100).for_each(|_| sent.publish(&mut *publisher).expect("there is room"));
+    remove(&scene);
+    let (mut heard, deadline) = (Heard::default(), Deadline::new());
+    // A lock that is gone is no reason to read another log.
+    let moves = u64::from(what != "the publisher's lock");
+    while publisher.reconnects() != Some(1) || subscriber.reconnects() != Some(moves) || heard.stamps.len() < sent.count
+    {
+        let why =
+            format!("{policy}, {what}, {wait}: {sent:?}, {} heard, {:?}", heard.stamps.len(), subscriber.outage());
+        deadline.check(&why);
+        match sent.publish(&mut *publisher) {
+            // Of a topic that fails: its subscriber has not come yet to the files that were made anew, or lags.
+            Ok(()) | Err(PublishError::NoSubscriber | PublishError::Full) => {}
+            Err(e) => panic!("{policy}, {what}: {e}"),
+        }
+        heard.wait(&mut *subscriber);
+    }
+    assert_eq!(heard.gaps, [], "{policy}, {what}, {wait}");
+    assert_eq!(heard.stamps, (0..sent.count as u64).collect::<Vec<_>>(), "{policy}, {what}, {wait}");
+    assert_eq!(subscriber.outage(), None);
+    // And it can be found again.
+    let mut late = scene.bus.subscriber(TOPIC, Start::Oldest, Wait::Yield).expect("it is there");
+    sent.publish(&mut *publisher).expect("it is read");
+    let (mut heard, deadline) = (Heard::default(), Deadline::new());
+    while heard.stamps.last() != Some(&(sent.count as u64 - 1)) {
+        deadline.check("a subscriber that came late");
+        heard.wait(&mut *late);
+    }
+    let again = scene.bus.publisher(TOPIC, &TopicConfig::new(policy)).err().expect("a topic has one publisher");
+    assert!(again.to_string().contains("already has a writer"), "{again}");
+}
+
+#[test]
+fn a_publisher_whose_topic_another_has_made_anew_is_refused_in_words() {
+    let scene = Scene::new();
+    let mut first = scene.publisher(Policy::Overwrite);
+    let mut sent = Sent::default();
+    sent.publish(&mut *first).expect("it is ours");
+    fs::remove_dir_all(scene.folder()).expect("it is there");
+    let second = scene.publisher(Policy::Overwrite);
+    let deadline = Deadline::new();
+    let refused = loop {
+        deadline.check("the first publisher");
+        match sent.publish(&mut *first) {
+            Ok(()) => {}
+            Err(refused) => break refused.to_string(),
+        }
+    };
+    for part in ["were removed while they were in use", "RemoveIPC", "cannot make them anew", "already has a writer"] {
+        assert!(refused.contains(part), "{part} in: {refused}");
+    }
+    assert!(sent.publish(&mut *first).is_err(), "nothing goes where nobody finds it");
+    drop(second);
+    sent.publish(&mut *first).expect("nobody else has it");
+}
+
+#[test]
+fn a_subscriber_whose_topic_is_gone_says_so_and_goes_on_in_the_next_one() {
+    for wait in [Wait::Block, Wait::Busy] {
+        let scene = Scene::new();
+        let mut publisher = scene.publisher(Policy::Overwrite);
+        let mut subscriber = scene.bus.subscriber(TOPIC, Start::Now, wait).expect("it is there");
+        let mut sent = Sent::default();
+        (0..3).for_each(|_| sent.publish(&mut *publisher).expect("it is ours"));
+        drop(publisher);
+        fs::remove_dir_all(scene.folder()).expect("it is there");
+        let (mut heard, deadline) = (Heard::default(), Deadline::new());
+        while subscriber.outage().is_none() {
+            deadline.check("the outage");
+            heard.wait(&mut *subscriber);
+        }
+        let outage = subscriber.outage().expect("just now");
+        assert!(outage.contains("were removed while they were in use"), "{outage}");
+        let mut other = scene.publisher(Policy::Overwrite);
+        sent.publish(&mut *other).expect("it is ours");
+        while heard.stamps.len() < 4 {
+            deadline.check("the message of another publisher");
+            heard.wait(&mut *subscriber);
+        }
+        assert_eq!((heard.stamps, heard.gaps), (vec![0, 1, 2, 3], vec![Gap::Reconnected]));
+        assert_eq!((subscriber.outage(), subscriber.reconnects()), (None, Some(1)));
+    }
+}
+
+#[test]
+fn a_queue_goes_on_when_its_files_are_gone() {
+    let scene = Scene::new();
+    let config = QueueConfig::new(Delivery::AtLeastOnce);
+    let mut pusher = scene.bus.pusher(TOPIC, &config).expect("it is ours");
+    let mut puller = scene.bus.puller(TOPIC, &config, Wait::Block).expect("it is there");
+    let (mut pushed, mut pulled) = (0_u64, Vec::new());
+    let deadline = Deadline::new();
+    let mut is_gone = false;
+    while pusher.reconnects() != Some(1) || puller.reconnects() != Some(1) || (pulled.len() as u64) < pushed {
+        deadline.check(&format!("{pushed} pushed, {} pulled, {:?}", pulled.len(), puller.outage()));
+        pusher.push(pushed, KIND, b"an order").expect("there is room");
+        pushed += 1;
+        if pushed == 50 && !is_gone {
+            fs::remove_dir_all(format!("/dev/shm/tickpath.{}.{TOPIC}.queue", scene.prefix)).expect("it is there");
+            is_gone = true;
+        }
+        puller.wait(1_000_000);
+        let told = puller.pull(10, &mut |got| pulled.push((got.message.stamp, got.redelivered))).expect("pulled");
+        if told > 0 {
+            puller.acknowledge().expect("acknowledged");
+        }
+    }
+    let expected: Vec<_> = (0..pushed).map(|number| (number, false)).collect();
+    assert_eq!(pulled, expected);
+    assert_eq!(puller.outage(), None);
+}
+
+/// A bus in shared memory under a name of its own.
+struct Scene {
+    bus: LogBus,
+    prefix: String,
+}
+
+impl Scene {
+    fn new() -> Self {
+        use std::sync::atomic::{AtomicU64, Ordering};
+        static MADE: AtomicU64 = AtomicU64::new(0);
+        let prefix = format!("removed-{}-{}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
+        let bus = LogBus::connect(&format!("shm://{prefix}")).expect("the name is good");
+        Self { bus, prefix }
+    }
+
+    fn folder(&self) -> PathBuf {
+        PathBuf::from(format!("/dev/shm/tickpath.{}.{TOPIC}", self.prefix))
+    }
+
+    fn aside(&self) -> PathBuf {
+        PathBuf::from(format!("/dev/shm/aside.{}.{TOPIC}", self.prefix))
+    }
+
+    fn publisher(&self, policy: Policy) -> Box<dyn Publisher> {
+        self.bus.publisher(TOPIC, &TopicConfig::new(policy)).expect("nobody else publishes")
+    }
+}
+
+impl Drop for Scene {
+    fn drop(&mut self) {
+        let _ = self.bus.remove(TOPIC);
+        let _ = self.bus.remove_queue(TOPIC);
+        let _ = fs::remove_dir_all(self.aside());
+        let _ = fs::remove_dir_all(self.folder());
+    }
+}
+
+/// Messages so far; the stamp of each is its number.
+#[derive(Debug, Default)]
+struct Sent {
+    count: usize,
+}
+
+impl Sent {
+    fn publish(&mut self, publisher: &mut dyn Publisher) -> Result<(), PublishError> {
+        publisher.publish(self.count as u64, KIND, b"a tick")?;
+        self.count += 1;
+        Ok(())
+    }
+}
+
+#[derive(Default)]
+struct Heard {
+    stamps: Vec<u64>,
+    gaps: Vec<Gap>,
+}
+
+impl Heard {
+    fn wait(&mut self, subscriber: &mut dyn Subscriber) {
+        subscriber.wait(1_000_000);
+        let mut hear = |event: Event<'_>| match event {
+            Event::Message(message) => self.stamps.push(message.stamp),
+            Event::Gap(gap) => self.gaps.push(gap),
+            other => panic!("nothing is foreign here, and yet there is: {other:?}"),
+        };
+        subscriber.poll(1000, &mut hear).expect("polled");
+    }
+}
+
+struct Deadline {
+    clock: HostClock,
+    start: u64,
+}
+
+impl Deadline {
+    fn new() -> Self {
+        let clock = HostClock::get().expect("the host has a clock");
+        Self { clock, start: clock.ticks() }
+    }
+
+    fn check(&self, what: &str) {
+        let waited = self.clock.calibration().ns_between(self.start, self.clock.ticks()) as u64;
+        assert!(waited < PATIENCE_NS, "nothing within 20 s: {what}");
+    }
+}
