@@ -2,6 +2,7 @@
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
+use std::time::Duration;
 
 use tickpath_tls::{ClientConnection, StreamOwned, server_name};
 
@@ -39,18 +40,34 @@ fn is_giving_up(version: &str) -> bool {
 }
 
 fn version_of(server: &Server, host: &Host) -> io::Result<Option<String>> {
-    let addresses = host.addresses().map_err(io::Error::other)?;
-    let connected = addresses.iter().find_map(|address| TcpStream::connect_timeout(address, TIMEOUT).ok());
-    let mut stream = connected.ok_or(io::ErrorKind::NotConnected)?;
-    stream.set_read_timeout(Some(TIMEOUT))?;
-    stream.set_write_timeout(Some(TIMEOUT))?;
-    let Some(config) = server.tls() else { return ask(&mut stream) };
-    let name = server_name(host.name()).map_err(io::Error::other)?;
-    let connection = ClientConnection::new(config.clone(), name).map_err(io::Error::other)?;
-    ask(&mut StreamOwned::new(connection, stream))
+    ask(&mut *dial(server, host, host.port(), TIMEOUT)?)
 }
 
-fn ask(stream: &mut (impl Read + Write)) -> io::Result<Option<String>> {
+/// A connection that is written to and read from by hand.
+pub(crate) trait Stream: Read + Write {}
+
+impl<T: Read + Write> Stream for T {}
+
+/// Connects to a port of a host, by TLS where the URL asks for it.
+pub(crate) fn dial(server: &Server, host: &Host, port: u16, patience: Duration) -> io::Result<Box<dyn Stream>> {
+    let mut failed = io::Error::from(io::ErrorKind::NotConnected);
+    for address in host.addresses_of(port).map_err(io::Error::other)? {
+        match TcpStream::connect_timeout(&address, patience) {
+            Ok(stream) => {
+                stream.set_read_timeout(Some(patience))?;
+                stream.set_write_timeout(Some(patience))?;
+                let Some(config) = server.tls() else { return Ok(Box::new(stream)) };
+                let name = server_name(host.name()).map_err(io::Error::other)?;
+                let connection = ClientConnection::new(config.clone(), name).map_err(io::Error::other)?;
+                return Ok(Box::new(StreamOwned::new(connection, stream)));
+            }
+            Err(e) => failed = e,
+        }
+    }
+    Err(failed)
+}
+
+fn ask(stream: &mut dyn Stream) -> io::Result<Option<String>> {
     stream.write_all(b"AMQP\0\0\x09\x01")?;
     // A frame's head: its type, its channel in two bytes, and its length in four.
     let mut head = [0; 7];

@@ -15,6 +15,7 @@ pub(crate) fn advise(about: &About) -> Vec<Advice> {
              0.2 to 1 ms",
         ),
         queues(about.setting("kept")),
+        policies(about.setting("policies")),
     ]
 }
 
@@ -36,5 +37,21 @@ fn queues(kept: Result<&str, String>) -> Advice {
             "amqp://…?durable makes quorum queues, at the price of a write to the disks of a majority a message",
         ),
         Ok(replicas) => Advice::good(name, format!("quorum queues on {replicas} nodes")),
+    }
+}
+
+/// What its policies do to the messages of queues.
+fn policies(told: Result<&str, String>) -> Advice {
+    let name = "RabbitMQ policies";
+    match told {
+        Ok("") => Advice::good(name, "none that drops or refuses messages of a queue"),
+        Ok(told) => Advice::safety(
+            name,
+            told,
+            "messages are gone that were pushed and confirmed, or are refused, and no client is told why",
+            "rabbitmqctl set_policy with a pattern that spares these queues, or a larger limit; overflow=reject-publish refuses \
+             what would be dropped otherwise",
+        ),
+        Err(why) => Advice::unknown(name, why),
     }
 }

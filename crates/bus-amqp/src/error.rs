@@ -92,8 +92,14 @@ pub(crate) enum ServerError {
     #[error("has no such queue any more, somebody removed it; push again, which makes it anew")]
     NoQueue,
     /// It says that it failed.
-    #[error("could not take the message; look into its log, and send it again")]
+    #[error(
+        "did not take the message: a policy with overflow=reject-publish refuses it, or the broker has failed; look into \
+             its log (tickpath doctor names such policies), and send it again"
+    )]
     NotConfirmed,
+    /// It says so of a queue that is under a policy, which is this.
+    #[error("did not take the message: {0}; pull what waits there, then send it again")]
+    Policy(String),
     /// It refuses what it takes at other times.
     #[error("does not do it now ({0}); try again, and if that does not help, look into its log")]
     NotNow(String),
@@ -173,6 +179,7 @@ impl ServerError {
             | Self::Missing(_)
             | Self::NoQueue
             | Self::NotConfirmed
+            | Self::Policy(_)
             | Self::NotNow(_)
             | Self::Closed
             | Self::Lost(_)

@@ -17,6 +17,7 @@ use crate::doubts::Doubts;
 use crate::error::ServerError;
 use crate::link::TIMEOUT;
 use crate::place::Place;
+use crate::policies;
 use crate::sending::{ConfirmChannel, Sent, fates, wait_for};
 use crate::server::Server;
 
@@ -99,6 +100,7 @@ impl Outlet {
                 self.reopen().map_err(|e| BatchError::at(done, self.unpublished(&e)))?;
                 continue;
             }
+            let why = self.named(why);
             let error = match fates.get(sure) {
                 Some(Fate::Unknown) => why.unknown(&self.server.name()),
                 _ => self.unpublished(&why),
@@ -107,6 +109,17 @@ impl Outlet {
             return Err(BatchError::of(&fates, error));
         }
         Ok(())
+    }
+
+    /// A refusal, with the policy of the queue that may be its reason.
+    fn named(&self, why: ServerError) -> ServerError {
+        match why {
+            ServerError::NotConfirmed => {
+                let policy = policies::of_queue(&self.server, &self.place).ok().flatten();
+                policy.map_or(ServerError::NotConfirmed, ServerError::Policy)
+            }
+            why => why,
+        }
     }
 
     /// Sends these together. The numbers of those that surely are not published, with none behind them that may be, are

@@ -42,6 +42,12 @@ pub trait Connection: Send {
     /// not exist holds none.
     fn waiting(&self, queue: &str) -> Result<Option<u64>, ConnectError>;
 
+    /// How the server may lose or refuse what is pushed to a queue, by its own settings, in a sentence; none if it does
+    /// neither. An error where nobody knows.
+    fn may_drop(&self, _queue: &str) -> Result<Option<String>, ConnectError> {
+        Ok(None)
+    }
+
     /// Removes a queue with all that is in it. A queue that does not exist is no error.
     fn remove_queue(&self, queue: &str) -> Result<(), ConnectError>;
 }

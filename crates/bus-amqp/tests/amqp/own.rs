@@ -75,10 +75,15 @@ impl Own {
 
     /// Lets it evaluate an expression in Erlang.
     pub fn evaluate(&self, expression: &str) {
+        self.control(&["eval", expression]);
+    }
+
+    /// Runs a command of rabbitmqctl.
+    pub fn control(&self, arguments: &[&str]) {
         let mut command = self.command(Path::new(PROGRAMS).join("rabbitmqctl"));
-        let output = command.args(["-q", "-n", &self.node(), "eval", expression]).output().unwrap();
+        let output = command.args(["-q", "-n", &self.node()]).args(arguments).output().unwrap();
         let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{expression}: {text}");
+        assert!(output.status.success(), "{arguments:?}: {text}");
     }
 
     /// From now on it takes no messages, as if it ran out of memory; or takes them again.

@@ -5,7 +5,7 @@ use tickpath_clock::{Clock, HostClock, Wait};
 
 use super::puller::{QUIET_NS, SLEEP_NS};
 use super::pusher::FULL_NS;
-use super::queues::{config, refuse_waiting};
+use super::queues::{config, drops, refuse_waiting};
 use super::record::{KIND, LEAST_BYTES, Records};
 use super::settings::check_batch;
 use tickpath_harness::LabError;
@@ -47,6 +47,7 @@ pub fn push_alone(alone: &Alone, say: &mut dyn FnMut(&str)) -> Result<(), LabErr
     let config = alone.config(&*connection)?;
     refuse_waiting(&*connection, &alone.target, &alone.queue)?;
     let mut queue = connection.pusher(&alone.queue, &config)?;
+    drops(&*connection, &alone.queue).iter().for_each(|why| say(why));
     let mut records = Records::new(alone.size, alone.pipeline, alone.seed);
     let mut meter = Meter::new(clock, "pushed", say);
     while meter.total < alone.count {
@@ -80,6 +81,7 @@ pub fn pull_alone(alone: &Alone, say: &mut dyn FnMut(&str)) -> Result<(), LabErr
     let connection = connect(&alone.target)?;
     let config = alone.config(&*connection)?;
     let mut queue = connection.puller(&alone.queue, &config, alone.wait)?;
+    drops(&*connection, &alone.queue).iter().for_each(|why| say(why));
     let failed = |error: ReceiveError| LabError::Failed(format!("pulling from {} failed: {error}", alone.queue));
     let mut meter = Meter::new(clock, "pulled", say);
     let began = clock.ticks();

@@ -26,6 +26,8 @@ pub(super) struct Outcome {
     pub left: u64,
     /// Whether the transport promises to keep what nobody pulls yet.
     pub keeps: bool,
+    /// How the server may lose messages of the queues, by its own settings.
+    pub drops: Vec<String>,
     /// Why the run broke off, if it did.
     pub failed: Option<String>,
 }
@@ -96,6 +98,7 @@ impl Ends {
         }
         let told = pushed.server_version.clone().or(self.software.server_version.clone());
         let software = Software { server_version: told, ..self.software };
-        Ok(Outcome { pushed, pulled, software, left, keeps: queues.keep(), failed })
+        let (keeps, drops) = (queues.keep(), queues.drops());
+        Ok(Outcome { pushed, pulled, software, left, keeps, drops, failed })
     }
 }

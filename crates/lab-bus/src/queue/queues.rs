@@ -49,6 +49,11 @@ impl Queues {
         }
     }
 
+    /// How the server may lose messages of them, by its own settings, as far as it tells.
+    pub fn drops(&self) -> Vec<String> {
+        self.names.iter().filter_map(|name| drops(&*self.connection, name)).collect()
+    }
+
     /// Messages that nobody has taken; none where the transport cannot tell.
     fn waiting(&self) -> Result<u64, ConnectError> {
         let mut waiting = 0;
@@ -105,4 +110,10 @@ pub(super) fn config(delivery: &str, size: usize) -> Result<QueueConfig, LabErro
     })?;
     let capacity_bytes = CAPACITY_BYTES.max(CAPACITY_MESSAGES * (size + AROUND));
     Ok(QueueConfig { capacity_bytes, ..QueueConfig::new(delivery) })
+}
+
+/// How the server may lose messages of a queue, by its own settings, if it tells.
+pub(super) fn drops(connection: &dyn Connection, queue: &str) -> Option<String> {
+    let why = connection.may_drop(queue).ok().flatten()?;
+    Some(format!("the server may lose messages of the queue {queue}, and tells nobody: {why}"))
 }

@@ -89,6 +89,7 @@ pub(super) fn judge(
         // At full speed it may lose what its puller has not taken; at a rate that it keeps nothing is lost.
         refuse_loss(run);
     }
+    run.notes.extend(outcome.drops.iter().cloned());
     run.notes.extend(remarks(settings, outcome));
     tell_reconnects(run, "sender", outcome.pushed.reconnects);
     tell_reconnects(run, "receiver", outcome.pulled.iter().map(|pulled| pulled.reconnects).sum());
@@ -179,7 +180,8 @@ mod tests {
             server_version: None,
         };
         let pulled = vec![Pulled { redelivered: 0, reconnects: Some(reconnects[1]), failed: None }];
-        let outcome = Outcome { pushed, pulled, software: Software::default(), left: 0, keeps, failed: None };
+        let (software, drops) = (Software::default(), Vec::new());
+        let outcome = Outcome { pushed, pulled, software, left: 0, keeps, drops, failed: None };
         let mut run = Run { valid: true, ..Run::default() };
         (run.counts.sent, run.counts.lost) = (100, lost);
         judge(&mut run, &settings, &outcome, None, &Calibration::nanoseconds());

@@ -1,0 +1,165 @@
+//! What the policies of a broker do to the messages of its queues. AMQP does not tell; the management API does, where the
+//! plugin `rabbitmq_management` runs and the user has the tag `management`.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Map, Value};
+
+use crate::about::dial;
+use crate::place::{Place, What};
+use crate::server::{Host, Server};
+
+/// How long it takes at most to connect to the management API, and between two of its answers.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// The longest answer that is read, in bytes: some ten thousand queues.
+const MOST_BYTES: u64 = 16 << 20;
+
+/// Queues that a sentence names; the others are counted.
+const MOST_NAMED: usize = 3;
+
+/// How a queue may lose or refuse what is pushed to it, in a sentence; none if it keeps all.
+pub(crate) fn of_queue(server: &Server, place: &Place) -> Result<Option<String>, String> {
+    let What::Queue(queue) = place.what() else { return Ok(None) };
+    let path = format!("/api/queues/{}/{}", escaped(server.virtual_host()), escaped(queue.as_str()));
+    Ok(ask(server, &path)?.as_ref().and_then(loss))
+}
+
+/// The same of all queues of the virtual host: those that may lose something, and how.
+pub(crate) fn of_all(server: &Server) -> Result<Option<String>, String> {
+    let path = format!("/api/queues/{}", escaped(server.virtual_host()));
+    let queues = ask(server, &path)?.unwrap_or_default();
+    let losing = queues.as_array().into_iter().flatten().filter_map(|queue| {
+        let name = queue["name"].as_str()?;
+        Some(format!("{name}: {}", loss(queue)?))
+    });
+    let losing: Vec<String> = losing.collect();
+    let more = losing.len().saturating_sub(MOST_NAMED);
+    let named = losing.iter().take(MOST_NAMED).cloned().collect::<Vec<_>>().join("; ");
+    Ok((!losing.is_empty()).then(|| if more > 0 { format!("{named}; and {more} more") } else { named }))
+}
+
+/// What the policy that holds for a queue does to its messages.
+fn loss(queue: &Value) -> Option<String> {
+    let definition = queue["effective_policy_definition"].as_object()?;
+    let policies = ["policy", "operator_policy"].into_iter().filter_map(|which| queue[which].as_str());
+    let policies: Vec<String> = policies.filter(|name| !name.is_empty()).map(|name| format!("'{name}'")).collect();
+    let does = deeds(definition);
+    (!does.is_empty()).then(|| format!("the policy {} {}", policies.join(" and "), does.join(", ")))
+}
+
+fn deeds(definition: &Map<String, Value>) -> Vec<String> {
+    let limit = |key: &str, unit: &str| Some(format!("{} {unit}", definition.get(key)?.as_u64()?));
+    let limits: Vec<String> =
+        [limit("max-length", "messages"), limit("max-length-bytes", "bytes")].into_iter().flatten().collect();
+    let refuses = definition.get("overflow").and_then(Value::as_str).is_some_and(|way| way.starts_with("reject"));
+    let beyond = match refuses {
+        true => "refuses what comes beyond",
+        false => "drops the oldest message beyond",
+    };
+    let limits = (!limits.is_empty()).then(|| format!("{beyond} {}", limits.join(" or ")));
+    let age = limit("message-ttl", "ms").map(|age| format!("drops what nobody has pulled within {age}"));
+    let idle = limit("expires", "ms").map(|idle| format!("removes the queue when nobody has used it for {idle}"));
+    let mut does: Vec<String> = [limits, age, idle].into_iter().flatten().collect();
+    let letters = definition.get("dead-letter-exchange").and_then(Value::as_str);
+    if let Some(exchange) = letters.filter(|_| !does.is_empty()) {
+        does.push(format!("and hands what it drops to the exchange '{exchange}'"));
+    }
+    does
+}
+
+/// Asks the first host that answers; none if there is no such thing.
+fn ask(server: &Server, path: &str) -> Result<Option<Value>, String> {
+    let mut failed = String::new();
+    for host in server.hosts() {
+        match get(server, host, path) {
+            Ok(told) => return told,
+            Err(e) => {
+                failed = format!(
+                    "the management API at {}:{} does not answer ({e}); `rabbitmq-plugins enable rabbitmq_management`, or name \
+                     its port: ?management=PORT",
+                    host.name(),
+                    server.management()
+                );
+            }
+        }
+    }
+    Err(failed)
+}
+
+fn get(server: &Server, host: &Host, path: &str) -> io::Result<Result<Option<Value>, String>> {
+    let mut stream = dial(server, host, server.management(), PATIENCE)?;
+    let (user, password) = server.user();
+    let login = STANDARD.encode(format!("{user}:{password}"));
+    // Of this version the answer comes in one piece, and ends with the connection.
+    let head = format!("GET {path} HTTP/1.0\r\nHost: {}\r\nAuthorization: Basic {login}\r\n\r\n", host.name());
+    stream.write_all(head.as_bytes())?;
+    let mut answer = Vec::new();
+    match stream.take(MOST_BYTES).read_to_end(&mut answer) {
+        // A server that hangs up without a farewell of TLS has said all that it had to.
+        Err(e) if e.kind() == ErrorKind::UnexpectedEof => {}
+        read => _ = read?,
+    }
+    let no_http = || io::Error::other("it speaks no HTTP");
+    let end = answer.windows(4).position(|four| four == b"\r\n\r\n").ok_or_else(no_http)?;
+    let status = answer.split(|&byte| byte == b' ').nth(1).unwrap_or_default();
+    match status {
+        b"200" => serde_json::from_slice(&answer[end + 4..]).map(|told| Ok(Some(told))).map_err(io::Error::other),
+        b"404" => Ok(Ok(None)),
+        b"401" | b"403" => Ok(Err(format!(
+            "the management API at {}:{} does not let this user in; `rabbitmqctl set_user_tags USER management`",
+            host.name(),
+            server.management()
+        ))),
+        other => Err(io::Error::other(format!("status {}", String::from_utf8_lossy(other)))),
+    }
+}
+
+/// A name as it stands in the path of a URL.
+fn escaped(name: &str) -> String {
+    let escape = |byte: u8| match byte {
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => char::from(byte).to_string(),
+        _ => format!("%{byte:02X}"),
+    };
+    name.bytes().map(escape).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_policy_is_told_by_what_it_does_to_messages() {
+        for (definition, told) in [
+            (json!({}), None),
+            (json!([]), None),
+            (json!({"ha-mode": "all"}), None),
+            (json!({"max-length": 10}), Some("drops the oldest message beyond 10 messages")),
+            (
+                json!({"max-length": 10, "max-length-bytes": 5000, "overflow": "reject-publish"}),
+                Some("refuses what comes beyond 10 messages or 5000 bytes"),
+            ),
+            (json!({"message-ttl": 1000}), Some("drops what nobody has pulled within 1000 ms")),
+            (
+                json!({"message-ttl": 0, "expires": 60000, "dead-letter-exchange": "dead"}),
+                Some(
+                    "drops what nobody has pulled within 0 ms, removes the queue when nobody has used it for 60000 ms, and \
+                     hands what it drops to the exchange 'dead'",
+                ),
+            ),
+        ] {
+            let queue = json!({"name": "orders", "policy": "P", "effective_policy_definition": definition});
+            assert_eq!(loss(&queue), told.map(|told| format!("the policy 'P' {told}")), "{definition}");
+        }
+    }
+
+    #[test]
+    fn names_are_escaped() {
+        assert_eq!((escaped("/"), escaped("a b:é")), ("%2F".to_owned(), "a%20b%3A%C3%A9".to_owned()));
+    }
+}
