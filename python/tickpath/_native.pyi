@@ -264,6 +264,10 @@ class Bus:
         """Removes a queue with all that is in it. A queue that does not exist is no error."""
     def waiting(self, queue: str) -> int | None:
         """How many messages wait in a queue that nobody has taken; None where the transport cannot tell."""
+    def may_drop(self, queue: str) -> str | None:
+        """How the server may lose or refuse what is pushed to a queue, by its own settings, in a sentence; None if it does
+        neither. RabbitMQ's policies are read by its management API, whose port `?management=PORT` names; where nobody
+        knows, that is an error."""
     def capabilities(self) -> dict[str, Any]:
         """What topics can do here, and how queues deliver: 'sequences' (messages have numbers, and losses are counted),
         'history' (a subscriber can start at the oldest message, or behind a token), 'max_age', 'single_publisher' (a
@@ -554,20 +558,24 @@ class Message:
 class Foreign:
     """What another program published, without our header."""
 
-    def __new__(cls, payload: bytes, sequence: int | None = None) -> Self:
+    def __new__(cls, payload: bytes, sequence: int | None = None, details: str | None = None) -> Self:
         """One to compare with."""
     def __copy__(self) -> Self: ...
     def __deepcopy__(self, _memo: object, /) -> Self: ...
     def __bytes__(self) -> bytes: ...
     def __hash__(self) -> int: ...
     def __eq__(self, value: object, /) -> bool: ...
-    def __reduce__(self) -> tuple[type[Self], tuple[bytes, int | None]]: ...
+    def __reduce__(self) -> tuple[type[Self], tuple[bytes, int | None, str | None]]: ...
     @property
     def payload(self) -> bytes:
         """Its bytes."""
     @property
     def sequence(self) -> int | None:
         """Its number in the topic, from 0; None where the transport counts none."""
+    @property
+    def details(self) -> str | None:
+        """What came beside the bytes, as an object in JSON, or None: of Kafka 'key', 'headers' and 'tombstone', of NATS
+        and RabbitMQ 'headers'."""
 
 @final
 class Gap:

@@ -101,6 +101,7 @@ mod losses;
 mod notices;
 mod outlet;
 mod place;
+mod policies;
 mod puller;
 mod reconnect;
 mod sending;
@@ -197,7 +198,8 @@ impl Connection for AmqpBus {
             Durability::Durable { replicas: None } => "majority".to_owned(),
             Durability::Durable { replicas: Some(replicas) } => replicas.to_string(),
         };
-        let settings = [("kept", Ok(kept))].into();
+        let policies = policies::of_all(&self.server).map(Option::unwrap_or_default);
+        let settings = [("kept", Ok(kept)), ("policies", policies)].into();
         About { server: Some(TRANSPORT.name.to_owned()), version, settings, ..About::default() }
     }
 
@@ -217,7 +219,7 @@ impl Connection for AmqpBus {
 
     fn publisher(&self, topic: &str, config: &TopicConfig) -> Result<Box<dyn Publisher>, ConnectError> {
         self.capabilities().check_age(TRANSPORT.name, config)?;
-        wire::check_name("topic", topic)?;
+        let topic = &*self.server.names().of_topic(topic)?;
         if config.policy != Policy::Overwrite {
             return Err(ConnectError::Unsupported {
                 transport: TRANSPORT.name,
@@ -229,7 +231,7 @@ impl Connection for AmqpBus {
     }
 
     fn subscriber(&self, topic: &str, start: Start, wait: Wait) -> Result<Box<dyn Subscriber>, ConnectError> {
-        wire::check_name("topic", topic)?;
+        let topic = &*self.server.names().of_topic(topic)?;
         let from = match start {
             Start::Now => {
                 return adaptive::subscriber(wait, AmqpSubscriber::open(self.server.clone(), topic, wait)?);
@@ -243,7 +245,7 @@ impl Connection for AmqpBus {
     }
 
     fn remove(&self, topic: &str) -> Result<(), ConnectError> {
-        wire::check_name("topic", topic)?;
+        let topic = &*self.server.names().of_topic(topic)?;
         self.ask(|link| self.topic(topic).delete(link))
     }
 
@@ -276,6 +278,12 @@ impl Connection for AmqpBus {
     fn waiting(&self, queue: &str) -> Result<Option<u64>, ConnectError> {
         wire::check_name("queue", queue)?;
         self.ask(|link| self.queue(queue).waiting(link)).map(|waiting| waiting.or(Some(0)))
+    }
+
+    fn may_drop(&self, queue: &str) -> Result<Option<String>, ConnectError> {
+        wire::check_name("queue", queue)?;
+        policies::of_queue(&self.server, &self.queue(queue))
+            .map_err(|what| ConnectError::Server { server: self.server.name(), what })
     }
 
     fn remove_queue(&self, queue: &str) -> Result<(), ConnectError> {

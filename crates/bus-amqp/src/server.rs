@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lapin::uri::{AMQPAuthority, AMQPQueryString, AMQPScheme, AMQPUri, AMQPUserInfo, SASLMechanism};
-use tickpath_bus_api::ConnectError;
 use tickpath_bus_api::url::{Address, SILENCE_OPTION, TLS_OPTIONS, TlsFiles, Url};
+use tickpath_bus_api::{ConnectError, Names};
 use tickpath_tls::{ALL_VERSIONS, ClientConfig, client_config};
 
 use crate::error::{Login, ServerError};
@@ -17,6 +17,12 @@ pub(crate) const PORT: u16 = 5672;
 
 /// The port if the URL has none and TLS is a must.
 const TLS_PORT: u16 = 5671;
+
+/// The ports of the management API if the URL names none, without and with TLS.
+const MANAGEMENT_PORTS: [u16; 2] = [15672, 15671];
+
+/// The option that names another one.
+const MANAGEMENT_OPTION: &str = "management";
 
 /// The user name and the password if the URL has none: what RabbitMQ takes from loopback.
 const GUEST: &str = "guest";
@@ -37,7 +43,7 @@ const HEARTBEATS: f64 = 2.5;
 const MAX_FRAME_BYTES: u32 = 8 << 10;
 
 /// How such a URL is written.
-const FORM: &str = "use amqp://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]…][/VHOST][?durable[&replicas=N]][&silence=SECONDS], or \
+const FORM: &str = "use amqp://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]…][/VHOST][?durable[&replicas=N]][&silence=SECONDS][&management=PORT], or \
                     amqps:// for TLS, with ?ca=FILE[&cert=FILE&key=FILE]";
 
 /// Servers that are one broker, and how to log in to them.
@@ -54,6 +60,9 @@ pub(crate) struct Server {
     durability: Durability,
     /// How long one may say nothing.
     silence: Duration,
+    /// The port of the management API.
+    management: u16,
+    names: Names,
 }
 
 /// One of the servers.
@@ -79,7 +88,7 @@ pub(crate) enum Durability {
 impl Server {
     /// Reads a URL, and the files that it names. The URL itself is not in errors, because it may hold a password.
     pub fn parse(url: &str) -> Result<Self, ConnectError> {
-        let options = [&TLS_OPTIONS[..], &["durable", "replicas", SILENCE_OPTION]].concat();
+        let options = [&TLS_OPTIONS[..], &["durable", "replicas", MANAGEMENT_OPTION, SILENCE_OPTION]].concat();
         let url = Url::parse(url, &options, FORM)?;
         read(url).map_err(|what| ConnectError::Url(format!("no RabbitMQ URL: {what}; {FORM}")))
     }
@@ -109,6 +118,26 @@ impl Server {
         }
     }
 
+    /// User name and password.
+    pub fn user(&self) -> (String, String) {
+        self.login.clone().unwrap_or_else(|| (GUEST.to_owned(), GUEST.to_owned()))
+    }
+
+    /// The virtual host.
+    pub fn virtual_host(&self) -> &str {
+        &self.virtual_host
+    }
+
+    /// What topics are called there.
+    pub fn names(&self) -> &Names {
+        &self.names
+    }
+
+    /// The port of the management API.
+    pub fn management(&self) -> u16 {
+        self.management
+    }
+
     /// Whether what is made there survives the broker.
     pub fn durability(&self) -> Durability {
         self.durability
@@ -116,7 +145,7 @@ impl Server {
 
     /// One of the servers, as the client library wants it.
     pub fn uri(&self, host: &Host) -> AMQPUri {
-        let (username, password) = self.login.clone().unwrap_or_else(|| (GUEST.to_owned(), GUEST.to_owned()));
+        let (username, password) = self.user();
         let auth_mechanism = (self.login() == Login::Certificate).then_some(SASLMechanism::External);
         AMQPUri {
             // The stream that the library is given speaks TLS already.
@@ -173,8 +202,18 @@ impl Host {
 
     /// Where it may listen.
     pub fn addresses(&self) -> Result<Vec<SocketAddr>, ServerError> {
-        let addresses = (self.name.as_str(), self.port).to_socket_addrs().map_err(ServerError::Unresolved)?;
+        self.addresses_of(self.port)
+    }
+
+    /// The same of another port of the host.
+    pub fn addresses_of(&self, port: u16) -> Result<Vec<SocketAddr>, ServerError> {
+        let addresses = (self.name.as_str(), port).to_socket_addrs().map_err(ServerError::Unresolved)?;
         Ok(addresses.collect())
+    }
+
+    /// The port where it listens.
+    pub fn port(&self) -> u16 {
+        self.port
     }
 }
 
@@ -194,9 +233,24 @@ fn read(url: Url) -> Result<Server, String> {
     let tls = files.map(|files| read_files(&files)).transpose()?.map(Arc::new);
     let hosts = url.servers.iter().map(|address| Host::new(address, port)).collect();
     let silence = url.silence()?;
+    let management = match url.option(MANAGEMENT_OPTION) {
+        None => MANAGEMENT_PORTS[usize::from(tls.is_some())],
+        Some(port) => port.parse().map_err(|_| format!("'{port}' is no port of its management API"))?,
+    };
     let login = read_login(url.user, url.password)?;
     let virtual_host = read_virtual_host(url.path)?;
-    Ok(Server { scheme, hosts, login, virtual_host, tls, is_certified, durability, silence })
+    Ok(Server {
+        scheme,
+        hosts,
+        login,
+        virtual_host,
+        tls,
+        is_certified,
+        durability,
+        silence,
+        management,
+        names: url.names,
+    })
 }
 
 fn read_files(files: &TlsFiles) -> Result<ClientConfig, String> {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use lapin::message::Delivery;
 use lapin::types::AMQPValue;
+use tickpath_bus_api::details::{self, Object};
 use tickpath_bus_api::{
     ConnectError, Event, Gap, Origin, OriginTracker, PublisherState, ReceiveError, Subscriber, wire,
 };
@@ -87,7 +88,7 @@ impl Subscriber for AmqpSubscriber {
             }
             let is_over = wire::hand_over(&mut self.tracker, None, &delivery.data, &mut |event| {
                 handed_over += 1;
-                handler(event);
+                details::hand_over(event, || headers(&delivery), handler);
             });
             if is_over {
                 self.losses.came(origin);
@@ -141,4 +142,39 @@ fn may_be_last(notice: &Delivery) -> bool {
 /// Where a message comes from, if it is one of ours.
 fn origin(delivery: &Delivery) -> Option<Origin> {
     wire::decode(&delivery.data).and_then(|message| message.origin)
+}
+
+/// The headers that another program has sent, in JSON; of values that are no text, what the client library shows.
+fn headers(delivery: &Delivery) -> Option<String> {
+    let (mut object, mut fields) = (Object::default(), Object::default());
+    for (name, value) in delivery.properties.headers().iter().flat_map(|headers| headers.inner()) {
+        let name = name.as_str().as_bytes();
+        match value {
+            AMQPValue::LongString(text) => fields.add(name, text.as_bytes()),
+            AMQPValue::ShortString(text) => fields.add(name, text.as_str().as_bytes()),
+            AMQPValue::ByteArray(bytes) => fields.add(name, bytes.as_slice()),
+            AMQPValue::Boolean(is) => fields.add_json(name, if *is { "true" } else { "false" }),
+            AMQPValue::Void => fields.add_json(name, "null"),
+            number => match whole(number) {
+                Some(number) => fields.add_json(name, &number.to_string()),
+                None => fields.add(name, format!("{number:?}").as_bytes()),
+            },
+        }
+    }
+    object.add_object(b"headers", fields);
+    object.if_any()
+}
+
+fn whole(value: &AMQPValue) -> Option<i64> {
+    match value {
+        AMQPValue::ShortShortInt(number) => Some((*number).into()),
+        AMQPValue::ShortShortUInt(number) => Some((*number).into()),
+        AMQPValue::ShortInt(number) => Some((*number).into()),
+        AMQPValue::ShortUInt(number) => Some((*number).into()),
+        AMQPValue::LongInt(number) => Some((*number).into()),
+        AMQPValue::LongUInt(number) => Some((*number).into()),
+        AMQPValue::LongLongInt(number) => Some(*number),
+        AMQPValue::Timestamp(seconds) => Some(*seconds as i64),
+        _ => None,
+    }
 }

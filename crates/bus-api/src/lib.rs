@@ -31,10 +31,12 @@
 pub mod adaptive;
 pub mod conformance;
 mod connection;
+pub mod details;
 mod error;
 mod gap;
 mod lent;
 mod mailbox;
+mod names;
 pub mod origin;
 mod pause;
 mod queue;
@@ -49,6 +51,7 @@ pub use error::{BatchError, ConnectError, Fate, LendError, PublishError, Receive
 pub use gap::{GAP_KIND, Gap};
 pub use lent::{Lending, Lent};
 pub use mailbox::Mailbox;
+pub use names::Names;
 pub use origin::{Numbering, Origin, OriginTracker};
 pub use pause::{Pause, Pauses};
 pub use queue::{Delivery, Pulled, Puller, Pusher, QueueCapabilities, QueueConfig, dead_letter_queue};

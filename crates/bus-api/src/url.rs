@@ -4,13 +4,14 @@
 //! ```text
 //!   SCHEME://[USER[:PASSWORD]@]HOST[:PORT][,HOST[:PORT]…][/PATH][?OPTION[=VALUE][&OPTION[=VALUE]…]]
 //! ```
-//! `%20` and its like stand for bytes in the user, the password, the path and values. An IPv6 address has brackets.
+//! An option `name.TOPIC=NAME` says what a topic is called on the server, if not by its own name. `%20` and its like stand for bytes in the user, the password, the path and values. An IPv6 address has brackets.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::error::ConnectError;
+use crate::names::{NAME_OPTION, Names};
 
 /// Options of every transport over TCP, in this order: that TLS is a must, the file of the authorities to trust, and the
 /// files of our own certificate and its key.
@@ -52,6 +53,8 @@ pub struct Url {
     pub path: Option<String>,
     /// Behind the question mark, by name; empty where there is no value.
     options: BTreeMap<String, String>,
+    /// What topics are called there, where that is another name.
+    pub names: Names,
 }
 
 /// Where a server listens.
@@ -145,13 +148,15 @@ fn read(url: &str, known: &[&str]) -> Result<Url, String> {
     let (servers, path) = place.split_once('/').map_or((place, None), |(servers, path)| (servers, Some(path)));
     let (login, servers) = servers.rsplit_once('@').map_or((None, servers), |(login, rest)| (Some(login), rest));
     let (user, password) = read_login(login.unwrap_or_default())?;
+    let (options, names) = read_options(options, known)?;
     Ok(Url {
         scheme: scheme.to_owned(),
         user,
         password,
         servers: read_servers(servers)?,
         path: path.map(decode).transpose()?,
-        options: read_options(options, known)?,
+        options,
+        names,
     })
 }
 
@@ -191,11 +196,16 @@ fn read_address(text: &str) -> Result<Address, String> {
     Ok(Address { host: host.to_owned(), port })
 }
 
-fn read_options(options: Option<&str>, known: &[&str]) -> Result<BTreeMap<String, String>, String> {
-    let mut found = BTreeMap::new();
-    let Some(options) = options else { return Ok(found) };
+fn read_options(options: Option<&str>, known: &[&str]) -> Result<(BTreeMap<String, String>, Names), String> {
+    let (mut found, mut names) = (BTreeMap::new(), Names::default());
+    let Some(options) = options else { return Ok((found, names)) };
     for option in options.split('&') {
         let (name, value) = option.split_once('=').map_or((option, None), |(name, value)| (name, Some(value)));
+        let theirs = value.filter(|theirs| !theirs.is_empty());
+        if let Some((ours, theirs)) = name.strip_prefix(NAME_OPTION).zip(theirs) {
+            names.add(ours, decode(theirs)?)?;
+            continue;
+        }
         if !known.contains(&name) {
             return Err(unknown(name, options, known));
         }
@@ -206,7 +216,7 @@ fn read_options(options: Option<&str>, known: &[&str]) -> Result<BTreeMap<String
             return Err(format!("'{name}' stands twice in the URL"));
         }
     }
-    Ok(found)
+    Ok((found, names))
 }
 
 /// That an option is none. It is named where it looks like one, and not where it may be of a password that has a '?':
@@ -219,7 +229,9 @@ fn unknown(name: &str, options: &str, known: &[&str]) -> String {
         false => "something behind '?' is no option here".to_owned(),
     };
     let known = known.join(", ");
-    format!("{what}: there are {known} and {PASSWORD_OPTION}, with '&' in between (in a password, write %3F)")
+    format!(
+        "{what}: there are {known}, {NAME_OPTION}TOPIC and {PASSWORD_OPTION}, with '&' in between (in a password, write %3F)"
+    )
 }
 
 /// The text behind `%20` and its like.

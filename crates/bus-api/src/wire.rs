@@ -78,7 +78,7 @@ pub fn hand_over(
     handler: &mut dyn FnMut(Event<'_>),
 ) -> bool {
     let Some(message) = decode(bytes) else {
-        handler(Event::Foreign(Foreign { sequence, bytes }));
+        handler(Event::Foreign(Foreign { sequence, bytes, details: None }));
         return true;
     };
     if let Some(origin) = message.origin {

@@ -209,7 +209,7 @@ impl Connection for KafkaBus {
 
     fn publisher(&self, topic: &str, config: &TopicConfig) -> Result<Box<dyn Publisher>, ConnectError> {
         self.capabilities().check_age(TRANSPORT.name, config)?;
-        let there = names::topic(topic)?;
+        let there = names::topic(topic, &self.cluster.server().names)?;
         let Some(retention) = Retention::of(config) else {
             return Err(ConnectError::Unsupported {
                 transport: TRANSPORT.name,
@@ -223,13 +223,13 @@ impl Connection for KafkaBus {
     }
 
     fn subscriber(&self, topic: &str, start: Start, wait: Wait) -> Result<Box<dyn Subscriber>, ConnectError> {
-        let there = names::topic(topic)?;
+        let there = names::topic(topic, &self.cluster.server().names)?;
         self.ensure_topic(topic, &there, Retention::UNDECIDED)?;
         adaptive::subscriber(wait, KafkaSubscriber::open(self.cluster.clone(), &there, start, wait)?)
     }
 
     fn remove(&self, topic: &str) -> Result<(), ConnectError> {
-        let there = names::topic(topic)?;
+        let there = names::topic(topic, &self.cluster.server().names)?;
         self.cluster.remove(&there).map_err(|e| self.cluster.error(&e))
     }
 

@@ -10,7 +10,7 @@
 //! a letter is nothing but the end of a queue. Kafka takes names that differ only in `.` and `_` for the same, and
 //! refuses the second one.
 
-use tickpath_bus_api::{ConnectError, wire};
+use tickpath_bus_api::{ConnectError, Names, wire};
 
 /// How this transport is called in errors.
 pub(crate) const TRANSPORT: &str = "Kafka";
@@ -18,8 +18,11 @@ pub(crate) const TRANSPORT: &str = "Kafka";
 /// The longest name of a topic on a server, in bytes.
 const MAX_BYTES: usize = 249;
 
-/// What a topic is called on the server.
-pub(crate) fn topic(name: &str) -> Result<String, ConnectError> {
+/// What a topic is called on the server; `names` has those of the URL.
+pub(crate) fn topic(name: &str, names: &Names) -> Result<String, ConnectError> {
+    if let Some(theirs) = names.theirs(name) {
+        return Ok(theirs.to_owned());
+    }
     wire::check_name("topic", name)?;
     if name.starts_with("__") {
         return Err(ConnectError::Name(format!(
@@ -67,7 +70,7 @@ mod tests {
         };
         for number in 0..7usize.pow(4) {
             let name: String = (0..4).map(|place| pieces[number / 7usize.pow(place) % 7]).collect();
-            if let Ok(there) = topic(&name) {
+            if let Ok(there) = topic(&name, &Names::default()) {
                 take(there, format!("topic {name}"));
             }
             if let Ok(there) = queue(&name) {
@@ -80,7 +83,7 @@ mod tests {
     #[test]
     fn plain_topics_keep_their_names() {
         for (name, there) in [("ticks.BTC-USDT", "ticks.BTC-USDT"), ("md:BTC-USDT", ".md-.BTC--USDT"), ("_a", "_a")] {
-            assert_eq!(topic(name).unwrap(), there);
+            assert_eq!(topic(name, &Names::default()).unwrap(), there);
         }
         assert_eq!(queue("orders").unwrap(), ".orders-queue");
     }
@@ -88,9 +91,9 @@ mod tests {
     #[test]
     fn what_kafka_cannot_carry_is_refused() {
         for bad in ["__consumer_offsets", "", ".hidden", "a/b", &":".repeat(128)] {
-            assert!(matches!(topic(bad), Err(ConnectError::Name(_))), "{bad}");
+            assert!(matches!(topic(bad, &Names::default()), Err(ConnectError::Name(_))), "{bad}");
         }
         assert!(matches!(queue(&"-".repeat(128)), Err(ConnectError::Name(_))));
-        assert!(topic(&"x".repeat(128)).is_ok() && queue(&"x".repeat(128)).is_ok());
+        assert!(topic(&"x".repeat(128), &Names::default()).is_ok() && queue(&"x".repeat(128)).is_ok());
     }
 }

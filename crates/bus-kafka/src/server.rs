@@ -8,8 +8,8 @@ use std::time::Duration;
 use rdkafka::ClientConfig;
 use rdkafka::client::{Client, ClientContext};
 use rdkafka::config::RDKafkaLogLevel;
-use tickpath_bus_api::ConnectError;
 use tickpath_bus_api::url::{Address, SILENCE_OPTION, TlsFiles, Url};
+use tickpath_bus_api::{ConnectError, Names};
 
 use crate::answer::ServerError;
 use crate::brokers;
@@ -69,6 +69,8 @@ pub(crate) struct Server {
     silence: Duration,
     /// On how many servers a topic is kept; as many as the cluster's owner wants if none.
     pub replicas: Option<i32>,
+    /// What topics are called there.
+    pub names: Names,
 }
 
 /// Who we are.
@@ -95,7 +97,7 @@ impl Server {
         let login = login(&url, tls.is_some()).map_err(wrong)?;
         let replicas = replicas(&url).map_err(wrong)?;
         let silence = url.silence().map_err(wrong)?;
-        Ok(Self { addresses: url.servers, tls, login, silence, replicas })
+        Ok(Self { addresses: url.servers, tls, login, silence, replicas, names: url.names })
     }
 
     /// Its name for people.

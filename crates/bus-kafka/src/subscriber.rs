@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::{KafkaError, KafkaResult, RDKafkaErrorCode as Code};
-use rdkafka::message::BorrowedMessage;
+use rdkafka::message::{BorrowedMessage, Headers as _};
 use rdkafka::{Message as _, Offset, TopicPartitionList};
-use tickpath_bus_api::{ConnectError, Event, Gap, PublisherState, ReceiveError, ResumeToken, Start, Subscriber};
+use tickpath_bus_api::details::{self, Object};
+use tickpath_bus_api::{ConnectError, Event, Gap, PublisherState, ReceiveError, ResumeToken, Start, Subscriber, wire};
 use tickpath_clock::{Wait, utc_ns};
 
 use crate::answer::ServerError;
@@ -81,6 +82,8 @@ struct Record {
     /// When it was made, if that is known.
     made_ms: Option<i64>,
     value: Vec<u8>,
+    /// What came beside the value of another program, in JSON.
+    beside: Option<String>,
 }
 
 impl KafkaSubscriber {
@@ -176,7 +179,9 @@ impl Subscriber for KafkaSubscriber {
             if let Some(ahead) = self.ahead.take() {
                 self.place.tell(ahead, &mut hand_over);
             } else if let Some(held) = self.held.take() {
-                match self.place.take(held.offset, held.made_ms, &held.value, &mut hand_over) {
+                let Record { offset, made_ms, value, beside } = &held;
+                let mut with = |event: Event<'_>| details::hand_over(event, || beside.clone(), &mut hand_over);
+                match self.place.take(*offset, *made_ms, value, &mut with) {
                     Taken::Over => {}
                     Taken::BehindGap => self.held = Some(held),
                     Taken::Changed => self.trouble.lost = Some(Lost::Changed),
@@ -200,7 +205,9 @@ impl Subscriber for KafkaSubscriber {
                     Some(Ok(message)) => {
                         let value = message.payload().unwrap_or_default();
                         let made_ms = message.timestamp().to_millis();
-                        match self.place.take(message.offset(), made_ms, value, &mut hand_over) {
+                        let mut with =
+                            |event: Event<'_>| details::hand_over(event, || beside(&message), &mut hand_over);
+                        match self.place.take(message.offset(), made_ms, value, &mut with) {
                             Taken::Over => {}
                             Taken::BehindGap => self.held = Some(Record::of(&message)),
                             Taken::Changed => self.trouble.lost = Some(Lost::Changed),
@@ -279,8 +286,28 @@ impl Trouble {
 impl Record {
     fn of(message: &BorrowedMessage<'_>) -> Self {
         let value = message.payload().unwrap_or_default().to_vec();
-        Self { offset: message.offset(), made_ms: message.timestamp().to_millis(), value }
+        let beside = wire::decode(&value).is_none().then(|| beside(message)).flatten();
+        Self { offset: message.offset(), made_ms: message.timestamp().to_millis(), value, beside }
     }
+}
+
+/// What another program has sent beside the value: the key, the headers, and that there is no value. None if there is nothing.
+fn beside(message: &BorrowedMessage<'_>) -> Option<String> {
+    let (mut object, mut headers) = (Object::default(), Object::default());
+    if let Some(key) = message.key() {
+        object.add(b"key", key);
+    }
+    for header in message.headers().into_iter().flat_map(|headers| headers.iter()) {
+        match header.value {
+            Some(value) => headers.add(header.key.as_bytes(), value),
+            None => headers.add_json(header.key.as_bytes(), "null"),
+        }
+    }
+    object.add_object(b"headers", headers);
+    if message.payload().is_none() {
+        object.add_json(b"tombstone", "true");
+    }
+    object.if_any()
 }
 
 /// The first record that was made after all that were seen, or the end. It is one that was put there when the server

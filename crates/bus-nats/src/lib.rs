@@ -214,7 +214,7 @@ impl Connection for NatsBus {
 
     fn publisher(&self, topic: &str, config: &TopicConfig) -> Result<Box<dyn Publisher>, ConnectError> {
         self.capabilities().check_age(TRANSPORT.name, config)?;
-        wire::check_name("topic", topic)?;
+        let topic = &*self.server.names().of_topic(topic)?;
         self.check_policy(config.policy)?;
         let stream = self.server.keeping().map(|keeping| stream::of_topic(topic, config, keeping));
         let subject = name::topic_subject(topic).into();
@@ -222,7 +222,7 @@ impl Connection for NatsBus {
     }
 
     fn subscriber(&self, topic: &str, start: Start, wait: Wait) -> Result<Box<dyn Subscriber>, ConnectError> {
-        wire::check_name("topic", topic)?;
+        let topic = &*self.server.names().of_topic(topic)?;
         let server = self.server.clone();
         let opened = if server.is_jetstream() {
             let behind = match &start {
@@ -247,7 +247,7 @@ impl Connection for NatsBus {
     }
 
     fn remove(&self, topic: &str) -> Result<(), ConnectError> {
-        wire::check_name("topic", topic)?;
+        let topic = &*self.server.names().of_topic(topic)?;
         if !self.server.is_jetstream() {
             return Ok(());
         }

@@ -10,8 +10,8 @@ use std::time::Duration;
 use async_nats::ConnectOptions;
 use async_nats::rustls::crypto::ring;
 use async_nats::rustls::{ClientConfig, RootCertStore};
-use tickpath_bus_api::ConnectError;
 use tickpath_bus_api::url::{Address, SILENCE_OPTION, TLS_OPTIONS, TlsFiles, Url};
+use tickpath_bus_api::{ConnectError, Names};
 use tickpath_clock::HostClock;
 use tickpath_tls::{ALL_VERSIONS, client_config};
 
@@ -40,6 +40,7 @@ pub(crate) struct Server {
     clock: HostClock,
     /// The address that is tried first, by its number; beyond the last one they begin again.
     first: AtomicUsize,
+    names: Names,
 }
 
 /// How JetStream keeps what is made here.
@@ -96,7 +97,13 @@ impl Server {
             silence: url.silence()?,
             clock: HostClock::get().map_err(|e| e.to_string())?,
             first: AtomicUsize::new(0),
+            names: read_names(url)?,
         })
+    }
+
+    /// What topics are called there.
+    pub fn names(&self) -> &Names {
+        &self.names
     }
 
     /// How long one may say nothing to who listens.
@@ -230,6 +237,25 @@ fn read_login(url: &Url) -> Result<Option<Login>, String> {
     match logins.next() {
         Some(_) => Err("there is more than one login in the URL".to_owned()),
         None => Ok(login),
+    }
+}
+
+/// Names of plain subjects; a stream has a name of ours.
+fn read_names(url: &Url) -> Result<Names, String> {
+    if url.has("jetstream") && !url.names.are_none() {
+        return Err(
+            "topics of ?jetstream are streams of ours, and have no other names; read a subject without it".to_owned()
+        );
+    }
+    let is_subject = |subject: &str| {
+        let tokens = subject.split('.').all(|token| !token.is_empty() && token != "*" && token != ">");
+        tokens && !subject.contains(char::is_whitespace)
+    };
+    match url.names.all().all(is_subject) {
+        true => Ok(url.names.clone()),
+        false => {
+            Err("a name in the URL is no subject of NATS: it has white space, a wildcard, or an empty token".to_owned())
+        }
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::sync::{Arc, OnceLock};
 
+use async_nats::HeaderMap;
+use tickpath_bus_api::details::{self, Object};
 use tickpath_bus_api::{
     Event, Mailbox, OriginTracker, PublisherState, ReceiveError, ResumeToken, Start, Subscriber, wire,
 };
@@ -91,7 +93,7 @@ impl Subscriber for NatsSubscriber {
                 let sequence = receipt.map(|receipt| receipt.sequence);
                 let is_over = wire::hand_over(tracker, sequence, &message.payload, &mut |event| {
                     count += 1;
-                    handler(event);
+                    details::hand_over(event, || headers(message.headers.as_ref()?), handler);
                 });
                 if !is_over {
                     return (count, Some(Arrival::Message { receipt, message }));
@@ -145,4 +147,15 @@ impl Subscriber for NatsSubscriber {
     fn outage(&self) -> Option<String> {
         self.background.outage()
     }
+}
+
+/// The headers that another program has sent, in JSON.
+fn headers(headers: &HeaderMap) -> Option<String> {
+    let (mut object, mut fields) = (Object::default(), Object::default());
+    for (name, values) in headers.iter() {
+        let name: &str = name.as_ref();
+        values.iter().for_each(|value| fields.add(name.as_bytes(), value.as_str().as_bytes()));
+    }
+    object.add_object(b"headers", fields);
+    object.if_any()
 }

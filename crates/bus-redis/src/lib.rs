@@ -249,7 +249,7 @@ impl Connection for RedisBus {
 
     fn publisher(&self, topic: &str, config: &TopicConfig) -> Result<Box<dyn Publisher>, ConnectError> {
         self.capabilities().check_age(self.transport(), config)?;
-        check_name("topic", topic)?;
+        let topic = &*self.server.names().of_topic(topic)?;
         self.check_policy(config.policy)?;
         let server = self.server.clone();
         Ok(Box::new(match server.mechanism() {
@@ -259,7 +259,7 @@ impl Connection for RedisBus {
     }
 
     fn subscriber(&self, topic: &str, start: Start, wait: Wait) -> Result<Box<dyn Subscriber>, ConnectError> {
-        check_name("topic", topic)?;
+        let topic = &*self.server.names().of_topic(topic)?;
         self.check_start(start)?;
         let server = self.server.clone();
         match server.mechanism() {
@@ -271,7 +271,7 @@ impl Connection for RedisBus {
     }
 
     fn remove(&self, topic: &str) -> Result<(), ConnectError> {
-        check_name("topic", topic)?;
+        let topic = &*self.server.names().of_topic(topic)?;
         match self.server.mechanism() {
             Mechanism::Plain => Ok(()),
             Mechanism::Streams => ask(&self.server.at(topic), |link| stream::remove(link, topic)),
@@ -337,6 +337,18 @@ impl Connection for RedisBus {
             Mechanism::Streams => ask(&there, |link| stream_group::count_waiting(link, queue)),
         };
         count.map(Some)
+    }
+
+    fn may_drop(&self, queue: &str) -> Result<Option<String>, ConnectError> {
+        check_name("queue", queue)?;
+        let about = self.about();
+        let told = |name| {
+            about.setting(name).map_err(|what| ConnectError::Server { server: self.server.name().to_owned(), what })
+        };
+        let (limit, policy) = (told("maxmemory")?, told("maxmemory-policy")?);
+        // What its other policies evict has a time to live, which no queue of ours has.
+        let evicts = limit != "0" && policy.starts_with("allkeys-");
+        Ok(evicts.then(|| format!("maxmemory-policy {policy} deletes whole queues when {limit} bytes are used")))
     }
 
     fn remove_queue(&self, queue: &str) -> Result<(), ConnectError> {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tickpath_bus_api::url::{SENTINEL_PASSWORD_OPTION, SILENCE_OPTION, TLS_OPTIONS, Url};
-use tickpath_bus_api::{ConnectError, ReceiveError};
+use tickpath_bus_api::{ConnectError, Names, ReceiveError};
 use tickpath_clock::HostClock;
 use tickpath_tls::{ALL_VERSIONS, ClientConfig, client_config};
 
@@ -35,6 +35,7 @@ pub(crate) struct Server {
     name: String,
     addresses: Vec<Address>,
     login: Option<(Option<String>, String)>,
+    names: Names,
     database: i64,
     mechanism: Mechanism,
     /// The addresses are those of sentinels, who know where the master of this name is.
@@ -120,12 +121,18 @@ impl Server {
             silence: url.silence().map_err(|what| refused(&what))?,
             clock: HostClock::get().map_err(|e| ConnectError::Other(Box::new(e)))?,
             login: url.password.map(|password| (url.user, password)),
+            names: url.names,
         })
     }
 
     /// The same for who speaks of this topic or queue.
     pub fn at(&self, name: &str) -> Arc<Self> {
         Arc::new(Self { slot: Some(slot(name)), ..self.clone() })
+    }
+
+    /// What topics are called there.
+    pub fn names(&self) -> &Names {
+        &self.names
     }
 
     /// Whether it is a cluster.

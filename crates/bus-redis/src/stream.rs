@@ -3,11 +3,9 @@
 //! An entry of ours has one field, [`FIELD`], whose value is a message with its header.
 
 use std::borrow::Cow;
-use std::fmt::{self, Write};
+use std::fmt;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use serde_json::{Value, json};
+use tickpath_bus_api::details::Object;
 use tickpath_bus_api::{OriginTracker, wire};
 
 use crate::error::ServerError;
@@ -159,32 +157,11 @@ impl<'a> Entry<'a> {
         }
         let mut items = self.fields.clone();
         let _fields = items.array()?;
-        // As text: a map would lose their order, and a name that comes twice.
-        let mut object = String::from("{");
+        let mut object = Object::default();
         for _ in 0..fields {
-            let (name, value) = (name_in_json(items.bulk()?), value_in_json(items.bulk()?));
-            let comma = if object.len() > 1 { "," } else { "" };
-            write!(object, "{comma}{name}:{value}").expect("a string takes all");
+            object.add(items.bulk()?, items.bulk()?);
         }
-        object.push('}');
-        Ok(Cow::Owned(object.into_bytes()))
-    }
-}
-
-/// Prefix of a field's name that is no text, before its bytes in base64.
-const BASE64: &str = "base64:";
-
-fn name_in_json(bytes: &[u8]) -> Value {
-    match str::from_utf8(bytes) {
-        Ok(text) if !text.starts_with(BASE64) => Value::from(text),
-        _ => Value::from(format!("{BASE64}{}", STANDARD.encode(bytes))),
-    }
-}
-
-fn value_in_json(bytes: &[u8]) -> Value {
-    match str::from_utf8(bytes) {
-        Ok(text) => Value::from(text),
-        Err(_) => json!({ "base64": STANDARD.encode(bytes) }),
+        Ok(Cow::Owned(object.into_json().into_bytes()))
     }
 }
 
@@ -270,6 +247,10 @@ fn count(items: &mut Items<'_>) -> Result<u64, Malformed> {
 
 #[cfg(test)]
 mod tests {
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD;
+    use serde_json::Value;
+
     use super::*;
     use proptest::prelude::*;
 
@@ -289,7 +270,7 @@ mod tests {
     /// The bytes of a field's name, and of its value, as a reader of the page gets them back.
     fn back(name: &str, value: &Value) -> (Vec<u8>, Vec<u8>) {
         let decode = |text: &str| STANDARD.decode(text).expect("it is base64");
-        let name = name.strip_prefix(BASE64).map_or_else(|| name.as_bytes().to_vec(), decode);
+        let name = name.strip_prefix("base64:").map_or_else(|| name.as_bytes().to_vec(), decode);
         let value = value.as_str().map_or_else(
             || decode(value["base64"].as_str().expect("it is text or base64")),
             |text| text.as_bytes().to_vec(),

@@ -431,7 +431,7 @@ fn hand_over(
         return Ok(Handed::Uncounted);
     }
     if message.is_none() {
-        handler(Event::Foreign(Foreign { sequence: None, bytes: &entry.foreign()? }));
+        handler(Event::Foreign(Foreign { sequence: None, bytes: &entry.foreign()?, details: None }));
         return Ok(Handed::Over);
     }
     let mut missing = 0;

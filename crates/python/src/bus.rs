@@ -159,6 +159,13 @@ impl Bus {
         self.ask(py, |connection| connection.waiting(queue))
     }
 
+    /// How the server may lose or refuse what is pushed to a queue, by its own settings, in a sentence; None if it does neither.
+    /// RabbitMQ's policies are read by its management API, whose port `?management=PORT` names; where nobody knows, that is an
+    /// error.
+    fn may_drop(&self, py: Python<'_>, queue: &str) -> PyResult<Option<String>> {
+        self.ask(py, |connection| connection.may_drop(queue))
+    }
+
     /// What topics can do here, and how queues deliver: 'sequences' (messages have numbers, and losses are counted),
     /// 'history' (a subscriber can start at the oldest message, or behind a token), 'max_age', 'single_publisher' (a second one
     /// is refused), 'publisher_liveness' (a subscriber knows whether somebody publishes), 'whole_batches' (who sees the first

@@ -75,6 +75,9 @@ pub struct Foreign {
     pub payload: Py<PyBytes>,
     /// Its number in the topic, from 0; None where the transport counts none.
     pub sequence: Option<u64>,
+    /// What came beside the bytes, as an object in JSON, or None: of Kafka 'key', 'headers' and 'tombstone', of NATS and
+    /// RabbitMQ 'headers'.
+    pub details: Option<String>,
 }
 
 /// Messages that this subscriber will never see; `missed` is None where nobody knows how many.
@@ -356,9 +359,9 @@ impl Message {
 #[pymethods]
 impl Foreign {
     #[new]
-    #[pyo3(signature = (payload, sequence = None))]
-    fn new(payload: Py<PyBytes>, sequence: Option<u64>) -> Self {
-        Self { payload, sequence }
+    #[pyo3(signature = (payload, sequence = None, details = None))]
+    fn new(payload: Py<PyBytes>, sequence: Option<u64>, details: Option<String>) -> Self {
+        Self { payload, sequence, details }
     }
 
     fn __bytes__(&self, py: Python<'_>) -> Py<PyBytes> {
@@ -366,12 +369,12 @@ impl Foreign {
     }
 
     fn __eq__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> bool {
-        let parts = |one: &Self| (one.payload.as_bytes(py).to_vec(), one.sequence);
+        let parts = |one: &Self| (one.payload.as_bytes(py).to_vec(), one.sequence, one.details.clone());
         other.cast::<Self>().is_ok_and(|other| parts(self) == parts(other.get()))
     }
 
     fn __hash__(&self, py: Python<'_>) -> u64 {
-        hash_of(&(self.payload.as_bytes(py), self.sequence))
+        hash_of(&(self.payload.as_bytes(py), self.sequence, &self.details))
     }
 
     fn __copy__(this: Py<Self>) -> Py<Self> {
@@ -384,7 +387,11 @@ impl Foreign {
 
     /// As it is made: all its bytes.
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        Ok(format!("Foreign(payload={}{})", self.payload.bind(py).repr()?, rest(&[], self.sequence)))
+        let details = match &self.details {
+            Some(details) => format!(", details={}", PyString::new(py, details).repr()?),
+            None => String::new(),
+        };
+        Ok(format!("Foreign(payload={}{}{details})", self.payload.bind(py).repr()?, rest(&[], self.sequence)))
     }
 
     /// For people: its first bytes.
@@ -392,8 +399,8 @@ impl Foreign {
         format!("Foreign(payload={})", shown(self.payload.as_bytes(py)))
     }
 
-    fn __reduce__<'py>(&self, py: Python<'py>) -> Made<'py, (Py<PyBytes>, Option<u64>)> {
-        (py.get_type::<Self>(), (self.payload.clone_ref(py), self.sequence))
+    fn __reduce__<'py>(&self, py: Python<'py>) -> Made<'py, (Py<PyBytes>, Option<u64>, Option<String>)> {
+        (py.get_type::<Self>(), (self.payload.clone_ref(py), self.sequence, self.details.clone()))
     }
 }
 

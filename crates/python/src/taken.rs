@@ -15,7 +15,7 @@ pub enum Taken {
     TopOfBook(TopOfBook),
     Trade(Trade),
     Message { kind: u8, payload: Payload, stamp: u64, sequence: Option<u64> },
-    Foreign { payload: Payload, sequence: Option<u64> },
+    Foreign { payload: Payload, sequence: Option<u64>, details: Option<Box<str>> },
     Lent(Lent),
     Gap(Gap),
 }
@@ -30,7 +30,8 @@ impl Taken {
         match event {
             Event::Message(message) => Self::of_message(message),
             Event::Foreign(foreign) => {
-                Self::Foreign { payload: Payload::from_slice(foreign.bytes), sequence: foreign.sequence }
+                let (payload, sequence) = (Payload::from_slice(foreign.bytes), foreign.sequence);
+                Self::Foreign { payload, sequence, details: foreign.details.map(Box::from) }
             }
             Event::Gap(gap) => Self::Gap(Gap::from(*gap)),
         }
@@ -129,8 +130,9 @@ impl Taken {
                 let (kind, stamp, sequence) = (*kind, *stamp, *sequence);
                 Py::new(py, Message { kind, payload: bytes(payload)?, stamp, sequence })?.into_any()
             }
-            Self::Foreign { payload, sequence } => {
-                Py::new(py, Foreign { payload: bytes(payload)?, sequence: *sequence })?.into_any()
+            Self::Foreign { payload, sequence, details } => {
+                let (sequence, details) = (*sequence, details.as_deref().map(str::to_owned));
+                Py::new(py, Foreign { payload: bytes(payload)?, sequence, details })?.into_any()
             }
             // A copy of it.
             Self::Lent(lent) => Self::of_message(&lent.into()).object(py)?,

@@ -422,8 +422,8 @@ impl Outside<'_> {
     fn adopt<'f>(&self, foreign: Foreign<'f>, kind: u8, topic: &str, is_told: &mut bool) -> Message<'f> {
         if !std::mem::replace(is_told, true) {
             (self.tell)(&format!(
-                "'{topic}' has messages of other programs: they are carried whole, as kind {kind}, with the time at \
-                 which they came"
+                "'{topic}' has messages of other programs: their bytes are carried, as kind {kind}, with the time at which \
+                 they came; keys and headers are not"
             ));
         }
         let stamp = self.clock.ticks();

@@ -92,7 +92,7 @@ fn compare(incoming: &mut Incoming, event: Event<'_>, foreign_kind: u8) -> Resul
             Some(gap) => return incoming.tail.gap(gap).map(|_| None),
             None => (message, false),
         },
-        Event::Foreign(Foreign { sequence, bytes }) => {
+        Event::Foreign(Foreign { sequence, bytes, .. }) => {
             (Message { sequence, stamp: 0, kind: foreign_kind, payload: bytes, origin: None }, true)
         }
         Event::Gap(gap) => return incoming.tail.gap(gap).map(|_| None),

@@ -4,8 +4,8 @@
 /// by its scheme, if it has no other name here.
 pub fn short_name(url: &str) -> String {
     let scheme = url.split("://").next().unwrap_or(url);
-    // How long a server may be silent is no other way to use it.
-    let way = url.split_once('?').map(|(_, options)| options_but(options, &["silence", SECRET]));
+    // How long a server may be silent, or what a topic is called there, is no other way to use it.
+    let way = url.split_once('?').map(|(_, options)| options_but(options, &["silence", "management", "name.", SECRET]));
     match (scheme, way.as_deref().filter(|way| !way.is_empty())) {
         ("shm", _) => "log".to_owned(),
         ("file", _) => "log-on-disk".to_owned(),
@@ -22,7 +22,10 @@ const SECRET: &str = "sentinel-password";
 
 /// Options of a URL without those of these names.
 fn options_but(options: &str, names: &[&str]) -> String {
-    let is_kept = |option: &&str| !names.contains(&option.split('=').next().unwrap_or_default());
+    let is_kept = |option: &&str| {
+        let name = option.split('=').next().unwrap_or_default();
+        !names.iter().any(|&dropped| name == dropped || dropped.ends_with('.') && name.starts_with(dropped))
+    };
     options.split('&').filter(is_kept).collect::<Vec<_>>().join("&")
 }
 
@@ -74,6 +77,7 @@ mod tests {
             ("redis://h:1?silence=5", "redis"),
             ("redis://h:1?silence=5&streams", "redis-streams"),
             ("nats://h:1?jetstream&silence=5", "jetstream"),
+            ("redis://h:1?name.btc=market:BTC/USDT", "redis"),
             ("nats://h:1", "nats"),
             ("nats://h:1?jetstream", "jetstream"),
             ("amqp://h:1", "rabbitmq"),

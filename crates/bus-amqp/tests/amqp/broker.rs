@@ -113,6 +113,11 @@ pub fn publish_foreign(exchange: &str, key: &str, bodies: &[&str]) {
     publish_with(&BasicProperties::default(), exchange, key, bodies);
 }
 
+/// The same with these headers.
+pub fn publish_foreign_with(headers: FieldTable, exchange: &str, bodies: &[&str]) {
+    publish_with(&BasicProperties::default().with_headers(headers), exchange, "", bodies);
+}
+
 /// The same of messages that are gone where they cannot be sent to somebody at once.
 pub fn publish_fleeting(exchange: &str, bodies: &[&str]) {
     publish_with(&BasicProperties::default().with_expiration("0".into()), exchange, "", bodies);

@@ -8,6 +8,7 @@ mod hostile;
 mod kills;
 mod losses;
 mod own;
+mod policies;
 mod queues;
 mod relay;
 mod server;

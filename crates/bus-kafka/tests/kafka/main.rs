@@ -1,5 +1,6 @@
 //! The bus over Kafka, seen from outside, against the server that TICKPATH_KAFKA names, and servers of single tests.
 
+mod beside;
 mod cluster;
 mod conformance;
 mod kafka_server;

@@ -528,7 +528,7 @@ impl Named {
         until(|| lookup.fetch_watermarks(&self.name, 0, PATIENCE).unwrap().0 == offset);
     }
 
-    fn subscriber(&self, start: Start) -> Box<dyn Subscriber> {
+    pub fn subscriber(&self, start: Start) -> Box<dyn Subscriber> {
         self.bus.subscriber(&self.name, start, Wait::Block).unwrap_or_else(|e| panic!("{e}"))
     }
 
@@ -560,7 +560,7 @@ impl Drop for Named {
 }
 
 /// Somebody else's settings.
-fn client() -> ClientConfig {
+pub fn client() -> ClientConfig {
     let mut config = ClientConfig::new();
     config.set("bootstrap.servers", url().trim_start_matches("kafka://"));
     config

@@ -5,7 +5,8 @@ use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
 use tickpath_bus_api::conformance::{OwnedEvent, free_port, next_event};
-use tickpath_bus_api::{Connection, Delivery, Gap, Policy, PublishError, ReceiveError, Start, TopicConfig};
+use tickpath_bus_api::{Connection, Delivery, Event, Gap, Policy, PublishError, ReceiveError, Start, TopicConfig};
+use tickpath_bus_nats::NatsBus;
 use tickpath_clock::{Wait, sleep_ns};
 
 use crate::nats_server::NatsServer;
@@ -126,6 +127,41 @@ fn foreign_messages_come_as_what_they_are_and_no_queue_takes_them() {
     assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(6, b"ours"));
     pusher(&bus, Delivery::AtMostOnce).push(7, KIND, b"ours").unwrap();
     assert_eq!(pull(&mut *puller), (7, false));
+}
+
+#[test]
+fn a_subject_of_others_is_read_under_a_name_of_ours_with_its_headers() {
+    let server = NatsServer::start(&[]);
+    let connect = |option: &str| NatsBus::connect(&format!("{}?{option}", server.url()));
+    let mut hears = subscriber(&connect(&format!("name.{TOPIC}=market.BTC/USDT@trade")).expect("it runs"), Wait::Block);
+    let block = "NATS/1.0\r\nSource: a desk\r\nSource: another\r\n\r\n";
+    let mut stream = TcpStream::connect(("127.0.0.1", server.port())).expect("it runs");
+    write!(
+        stream,
+        "CONNECT {{\"verbose\":false,\"headers\":true}}\r\nHPUB market.BTC/USDT@trade {} {}\r\n{block}hello\r\n",
+        block.len(),
+        block.len() + 5
+    )
+    .expect("written");
+    let mut found = None;
+    while found.is_none() {
+        hears.wait(10_000_000);
+        let mut hear = |event: Event<'_>| match event {
+            Event::Foreign(foreign) => found = Some((foreign.bytes.to_vec(), foreign.details.map(str::to_owned))),
+            other => panic!("nothing else is published: {other:?}"),
+        };
+        hears.poll(1, &mut hear).expect("polled");
+    }
+    let details = r#"{"headers":{"Source":"a desk","Source":"another"}}"#;
+    assert_eq!(found, Some((b"hello".to_vec(), Some(details.to_owned()))));
+    for (option, why) in [
+        ("name.a=b.*", "no subject of NATS"),
+        ("name.a=b..c", "no subject of NATS"),
+        ("jetstream&name.a=b", "streams of ours"),
+    ] {
+        let refused = connect(option).expect_err(option).to_string();
+        assert!(refused.contains(why), "{refused}");
+    }
 }
 
 #[test]

@@ -83,6 +83,40 @@ fn foreign_messages_come_as_what_they_are() {
     assert_eq!(next_event(&mut *subscriber), OwnedEvent::message(6, b"ours"));
 }
 
+/// Names that no topic of ours can have.
+#[test]
+fn a_channel_or_stream_of_any_name_is_read_under_a_name_of_ours() {
+    let server = RedisServer::start(&["--notify-keyspace-events", "KEA"]);
+    let mut client = server.client();
+    for theirs in ["market:BTC/USDT@trade", "a b", "é", "__keyspace@0__:x"] {
+        let escaped: String = theirs.bytes().map(|byte| format!("%{byte:02X}")).collect();
+        let bus =
+            |way: &str| RedisBus::connect(&format!("{}?{way}name.{TOPIC}={escaped}", server.url())).expect("it runs");
+        let mut hears = subscriber(&bus(""), Wait::Block);
+        match theirs {
+            "__keyspace@0__:x" => redis::cmd("SET").arg("x").arg(1).exec(&mut client).expect("set"),
+            _ => redis::cmd("PUBLISH").arg(theirs).arg("set").exec(&mut client).expect("published"),
+        }
+        assert_eq!(next_event(&mut *hears), OwnedEvent::foreign(None, "set"), "{theirs}");
+        let stream = bus("streams&");
+        let config = TopicConfig::new(Policy::Keep);
+        stream.publisher(TOPIC, &config).expect("it is made").publish(6, KIND, b"ours").expect("published");
+        let length: usize = redis::cmd("XLEN").arg(theirs).query(&mut client).expect("it is a stream");
+        assert_eq!(length, 1);
+        let mut reads = stream.subscriber(TOPIC, Start::Oldest, Wait::Block).expect("it is there");
+        assert_eq!(next_event(&mut *reads), OwnedEvent::message(6, b"ours"), "{theirs}");
+        stream.remove(TOPIC).expect("it is there");
+        let kept: bool = redis::cmd("EXISTS").arg(theirs).query(&mut client).expect("asked");
+        assert!(!kept, "{theirs}");
+    }
+    for (option, why) in
+        [("name.a/b=x", "'a/b' is no topic name"), ("name.a=%0A", "control characters"), ("name.a=x&name.a=y", "twice")]
+    {
+        let refused = RedisBus::connect(&format!("{}?{option}", server.url())).expect_err(option).to_string();
+        assert!(refused.contains(why), "{refused}");
+    }
+}
+
 #[test]
 fn the_password_decides() {
     let server = RedisServer::start(&["--requirepass", "s@cret"]);

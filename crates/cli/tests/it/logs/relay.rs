@@ -289,7 +289,7 @@ fn what_other_programs_publish_is_carried_and_recorded_whole() {
         );
         assert_eq!(messages[2].0, 5, "what has a stamp keeps it");
     }
-    let told = "'ticks' has messages of other programs: they are carried whole, as kind";
+    let told = "'ticks' has messages of other programs: their bytes are carried, as kind";
     check(&bridge.interrupt(), 0, "ticks -> ticks: 3 messages (2 of other programs), 17 bytes, 0 gaps", told);
     check(&record.interrupt(), 0, "recorded: 3 messages (2 of other programs), 17 bytes, 0 gaps", told);
 }

@@ -1,0 +1,94 @@
+//! What AMQP keeps to itself or others send beside their bytes is told: policies, by the management API, and headers.
+
+use lapin::types::{AMQPValue, FieldTable};
+use tickpath_bus_amqp::{AmqpBus, TRANSPORT};
+use tickpath_bus_api::conformance::free_port;
+use tickpath_bus_api::{Connection, Cost, Delivery, Event, Fate};
+use tickpath_clock::{Wait, sleep_ns};
+
+use crate::broker::{Broker, Scratch, publish_foreign_with, puller, pusher, subscriber};
+use crate::own::Own;
+
+const KIND: u8 = 16;
+
+#[test]
+fn a_policy_that_drops_or_refuses_is_named() {
+    let port = free_port();
+    let configuration = format!("management.tcp.ip = 127.0.0.1\nmanagement.tcp.port = {port}\n");
+    let own = Own::start(&configuration, &["rabbitmq_management"]);
+    let untold = AmqpBus::connect(&own.url(&format!("?management={}", free_port()))).expect("it runs");
+    let bus = AmqpBus::connect(&own.url(&format!("?management={port}"))).expect("it runs");
+    let mut orders = pusher(&bus, "orders");
+    let policy = |told: &str| -> Option<String> {
+        // The API counts queues a moment after they are made, and policies likewise.
+        for _ in 0..600 {
+            let found = bus.may_drop("orders").unwrap_or_else(|e| panic!("{e}"));
+            if found.as_deref().unwrap_or_default().contains(told) && found.is_none() == told.is_empty() {
+                return found;
+            }
+            sleep_ns(50_000_000);
+        }
+        panic!("{:?} is told, and not '{told}'", bus.may_drop("orders"))
+    };
+    assert_eq!(policy(""), None);
+    let advice = |bus: &AmqpBus| {
+        let advised = (TRANSPORT.advise)(&bus.about());
+        advised.into_iter().find(|advice| advice.name == "RabbitMQ policies").expect("it is always there")
+    };
+    assert!(advice(&bus).cost.is_none(), "{:?}", advice(&bus));
+
+    let set = |definition: &str| own.control(&["set_policy", "--apply-to", "queues", "few", "^orders$", definition]);
+    set(r#"{"max-length": 1, "overflow": "reject-publish"}"#);
+    let told = policy("the policy 'few' refuses what comes beyond 1 messages").expect("it is told");
+    let doctor = advice(&bus);
+    assert!(matches!(doctor.cost, Some(Cost::Safety { .. })), "{doctor:?}");
+    assert_eq!(doctor.value, Ok(format!("orders: {told}")));
+    orders.push(1, KIND, b"first").expect("there is room");
+    let refused = (0..100).find_map(|stamp| orders.push(2 + stamp, KIND, b"one too many").err());
+    let refused = refused.expect("the policy refuses it");
+    assert_eq!(refused.fate(), Fate::Unknown);
+    assert!(refused.to_string().contains("the policy 'few' refuses what comes beyond 1 messages"), "{refused}");
+
+    set(r#"{"message-ttl": 60000}"#);
+    policy("drops what nobody has pulled within 60000 ms");
+
+    // Nobody knows where the API is not there, and the sentence says how to have it.
+    let why = untold.may_drop("orders").expect_err("there is no API").to_string();
+    assert!(why.contains("rabbitmq-plugins enable rabbitmq_management") && why.contains("?management=PORT"), "{why}");
+    let unknown = advice(&untold).value.expect_err("there is no API");
+    assert!(unknown.contains("does not answer"), "{unknown}");
+    let mut others = pusher(&untold, "orders");
+    drop(puller(&bus, "orders", Delivery::AtMostOnce));
+    others.push(1, KIND, b"goes by age now").expect("it has room");
+}
+
+#[test]
+fn headers_of_others_come_beside_their_bytes_from_an_exchange_of_any_name() {
+    let scratch = Scratch::new("market/BTC");
+    let ours = "ticks";
+    let escaped = scratch.name.replace('/', "%2F");
+    let bus = AmqpBus::connect(&format!("{}?name.{ours}={escaped}", Broker::get().url())).expect("it runs");
+    let mut hears = subscriber(&bus, ours, Wait::Block);
+    let mut headers = FieldTable::default();
+    headers.insert("source".into(), AMQPValue::LongString("a desk".into()));
+    headers.insert("try".into(), AMQPValue::LongInt(3));
+    publish_foreign_with(headers, &scratch.name, &["hello"]);
+    let mut found = None;
+    while found.is_none() {
+        hears.wait(10_000_000);
+        let mut hear = |event: Event<'_>| match event {
+            Event::Foreign(foreign) => found = Some((foreign.bytes.to_vec(), foreign.details.map(str::to_owned))),
+            other => panic!("nothing else is published: {other:?}"),
+        };
+        hears.poll(1, &mut hear).expect("polled");
+    }
+    let details = r#"{"headers":{"source":"a desk","try":3}}"#;
+    assert_eq!(found, Some((b"hello".to_vec(), Some(details.to_owned()))));
+    bus.remove(ours).expect("it is there");
+}
+
+#[test]
+fn a_port_that_is_none_is_refused() {
+    let refused = AmqpBus::connect("amqp://127.0.0.1?management=x").expect_err("it is none").to_string();
+    assert!(refused.contains("'x' is no port of its management API"), "{refused}");
+}

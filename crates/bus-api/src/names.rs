@@ -1,0 +1,57 @@
+//! Names of ours for topics that other programs call otherwise.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use crate::error::ConnectError;
+use crate::wire::check_name;
+
+/// The longest name on a server, in bytes.
+const MOST_BYTES: usize = 255;
+
+/// What stands before a name of ours in an option of a URL: `name.btc=market:BTC/USDT@trade`.
+pub(crate) const NAME_OPTION: &str = "name.";
+
+/// What topics are called on the server, where a URL says that it is not their own name.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Names(BTreeMap<String, String>);
+
+impl Names {
+    /// Notes that our topic of this name is called so on the server. An error is a sentence.
+    pub(crate) fn add(&mut self, ours: &str, theirs: String) -> Result<(), String> {
+        check_name("topic", ours).map_err(|e| e.to_string())?;
+        if theirs.len() > MOST_BYTES || theirs.chars().any(char::is_control) {
+            return Err(format!(
+                "what '{NAME_OPTION}{ours}' in the URL names is longer than {MOST_BYTES} bytes, or has control characters"
+            ));
+        }
+        match self.0.insert(ours.to_owned(), theirs) {
+            None => Ok(()),
+            Some(_) => Err(format!("'{NAME_OPTION}{ours}' stands twice in the URL")),
+        }
+    }
+
+    /// True if the URL gives none.
+    pub fn are_none(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// All names on the server.
+    pub fn all(&self) -> impl Iterator<Item = &str> {
+        self.0.values().map(String::as_str)
+    }
+
+    /// What a topic is called on the server, if that is not its own name.
+    pub fn theirs(&self, topic: &str) -> Option<&str> {
+        self.0.get(topic).map(String::as_str)
+    }
+
+    /// What a topic is called on the server: its own name, which every transport must be able to carry, unless the URL
+    /// gives another one.
+    pub fn of_topic<'a>(&self, topic: &'a str) -> Result<Cow<'a, str>, ConnectError> {
+        match self.theirs(topic) {
+            Some(theirs) => Ok(Cow::Owned(theirs.to_owned())),
+            None => check_name("topic", topic).map(|()| Cow::Borrowed(topic)),
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! What other programs send beside the value of a record.
+
+use std::time::Duration;
+
+use rdkafka::message::{Header, OwnedHeaders};
+use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
+use tickpath_bus_api::{Event, Start};
+
+use crate::server::{Named, client};
+
+#[test]
+fn keys_headers_and_tombstones_come_beside_the_value() {
+    let topic = Named::topic("beside");
+    let mut subscriber = topic.subscriber(Start::Now);
+    let others: BaseProducer = client().create().unwrap();
+    let to = || BaseRecord::<[u8], [u8]>::to(&topic.name).partition(0);
+    let headers = OwnedHeaders::new()
+        .insert(Header { key: "source", value: Some("a desk") })
+        .insert(Header { key: "raw", value: Some(&b"\xff"[..]) })
+        .insert(Header { key: "none", value: None::<&str> });
+    for record in
+        [to().key(b"BTC").payload(b"1"), to().key(b"BTC"), to().payload(b"2").headers(headers), to().payload(b"3")]
+    {
+        others.send(record).map_err(|(e, _)| e).unwrap();
+    }
+    others.flush(Duration::from_secs(60)).unwrap();
+    let mut found = Vec::new();
+    while found.len() < 4 {
+        subscriber.wait(10_000_000);
+        let mut hear = |event: Event<'_>| match event {
+            Event::Foreign(foreign) => found.push((foreign.bytes.to_vec(), foreign.details.map(str::to_owned))),
+            other => panic!("nothing else is published: {other:?}"),
+        };
+        subscriber.poll(1, &mut hear).unwrap();
+    }
+    let expected = [
+        (&b"1"[..], Some(r#"{"key":"BTC"}"#)),
+        (b"", Some(r#"{"key":"BTC","tombstone":true}"#)),
+        (b"2", Some(r#"{"headers":{"source":"a desk","raw":{"base64":"/w=="},"none":null}}"#)),
+        (b"3", None),
+    ];
+    assert_eq!(found, expected.map(|(bytes, details)| (bytes.to_vec(), details.map(str::to_owned))));
+}
