@@ -41,6 +41,7 @@ from ._native import (
     Table,
     TopOfBook,
     Trade,
+    Trigger,
     blotter,
     bridge,
     connect,
@@ -51,7 +52,9 @@ from ._native import (
     utc_ns,
     orders,
     recording,
+    when,
 )
+from ._events import as_dict, wait_any
 from .errors import (
     BatchError,
     Closed,
@@ -131,6 +134,8 @@ __all__ = [
     "TopOfBook",
     "TopicFull",
     "Trade",
+    "Trigger",
+    "as_dict",
     "blotter",
     "bridge",
     "connect",
@@ -145,6 +150,8 @@ __all__ = [
     "recording",
     "run",
     "units",
+    "wait_any",
+    "when",
 ]
 
 Event = TopOfBook | Trade | Message | Foreign | Gap

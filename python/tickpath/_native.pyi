@@ -30,6 +30,7 @@ __all__ = [
     "Table",
     "TopOfBook",
     "Trade",
+    "Trigger",
     "blotter",
     "bridge",
     "connect",
@@ -38,6 +39,7 @@ __all__ = [
     "ns_between",
     "stamp_at",
     "utc_ns",
+    "when",
     "orders",
     "recording",
     "trade",
@@ -106,6 +108,17 @@ def orders(
     and `connect_timeout` are seconds; requests get ids from `first_id` on, which must be new in this session today: it
     is made of the time if it is not given.
     """
+def when(
+    symbol: int | str,
+    price: Literal["last", "bid", "ask"] = "last",
+    *,
+    at_least: int | None = None,
+    at_most: int | None = None,
+) -> Trigger:
+    """That a price of an instrument, its 'last' trade, best 'bid' or best 'ask', must get to `at_least`, or to `at_most`;
+    one of the two is given. An order with `trigger=` waits at the OMS for it.
+    """
+
 def recording(url: str, topic: str) -> Recording:
     """A topic that lies in a log, as tables: of a recording, file:///FOLDER, or of what of a topic is there, shm://."""
 def journal(folder: str | PathLike[str]) -> Journal:
@@ -530,6 +543,18 @@ class Trade:
         """Its number in the topic, from 0; None where the transport counts none, and in one that was made here."""
 
 @final
+class Trigger:
+    """A price that a market must reach, or two of them: `a & b` if both must hold at once, `a | b` if one is enough."""
+
+    def __hash__(self) -> int: ...
+    def __eq__(self, value: object, /) -> bool: ...
+    def __ne__(self, value: object, /) -> bool: ...
+    def __and__(self, value: object, /) -> Trigger: ...
+    def __or__(self, value: object, /) -> Trigger: ...
+    def __rand__(self, value: object, /) -> Trigger: ...
+    def __ror__(self, value: object, /) -> Trigger: ...
+
+@final
 class Message:
     """A message of any other kind."""
 
@@ -636,16 +661,38 @@ class Orders:
         time_in_force: Literal["day", "gtc", "ioc", "fok"] = "day",
         cause: _Cause | None = None,
         id: int | None = None,
+        trigger: Trigger | None = None,
     ) -> int:
         """Sends a new order, and gives the id by which `cancel` and `replace` know it. A 'limit' has a price, a
         'market' order None; it works for the 'day', 'gtc', 'ioc' or 'fok'. `cause` is the event to which it is the
-        answer. `id` is one of your own, new in this session today: known before the call, whatever interrupts it.
+        answer. `id` is one of your own, new in this session today: known before the call, whatever interrupts it. With a
+        `trigger`, which `tickpath.when` makes, it waits at the OMS until that holds.
         """
     def cancel(self, id: int, *, cause: _Cause | None = None) -> int:
         """Asks to cancel an order, by the id that `submit` gave; gives the id of this request."""
-    def replace(self, id: int, *, price: int, quantity: int, cause: _Cause | None = None) -> int:
+    def replace(
+        self, id: int, *, price: int, quantity: int, cause: _Cause | None = None, trigger: Trigger | None = None
+    ) -> int:
         """Asks for another price and total quantity of an order, what is filled included, by the id that `submit` gave;
-        gives the id of this request.
+        gives the id of this request. With a `trigger` an order that waits for one gets this one.
+        """
+    def cancel_all(self, symbol: int | str | None = None, *, cause: _Cause | None = None) -> int:
+        """Asks to cancel all open orders of this session and account, or those of one symbol; gives the id of this
+        request. Each order is answered for.
+        """
+    def status(self, id: int) -> int:
+        """Asks the OMS how an order stands, by the id that `submit` gave; gives the id of this request. The answer is a
+        Report whose `exec_type` is 'order_status', with that as its `client_order_id`.
+        """
+    @property
+    def open(self) -> dict[int, Report]:
+        """Open orders, by the id that `submit` gave, with the last report of each: those of which this object has heard.
+        Who logs on with `since='start'` hears of all of the day.
+        """
+    @property
+    def positions(self) -> dict[int, int]:
+        """What the reports that came have bought less what they have sold, by instrument: with `since='start'` of the
+        whole day, else since the logon. It does not know what an account began the day with.
         """
     def __iter__(self) -> Self: ...
     def __next__(self) -> _Told: ...
@@ -653,6 +700,10 @@ class Orders:
         """Up to `max` events that are there; never waits."""
     def wait(self, timeout: float | None = None) -> bool:
         """Waits until there is something, or `timeout` seconds are over; True if there is."""
+    def __aiter__(self) -> AsyncIterator[_Told]: ...
+    def _attempt(self) -> _Told | None: ...
+    def _sleeps(self) -> tuple[int, float] | None: ...
+    def _is_awake(self) -> None: ...
     @property
     def session(self) -> int:
         """Which of the user's sessions it is."""

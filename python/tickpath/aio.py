@@ -1,17 +1,25 @@
-"""`async for` over subscribers and pullers, on asyncio and uvloop.
+"""`async for` over subscribers, pullers and sessions with an OMS, on asyncio and uvloop.
 
     async for event in bus.subscribe("ticks"): ...
+    async for told in orders: ...
 
 A task that finds nothing has a thread of the subscriber's own wait for it, which makes a descriptor readable that the event
-loop looks at: nothing runs and nobody holds the interpreter until something comes.
+loop looks at: nothing runs and nobody holds the interpreter until something comes. Beside a session nothing runs: the loop
+looks at its socket and at its heartbeat, and other tasks send by it meanwhile.
 """
 
 import asyncio
 import os
 from collections.abc import Callable
-from typing import Generic, Protocol, Self, TypeVar
+from contextlib import suppress
+from typing import TYPE_CHECKING, Generic, Protocol, Self, TypeVar
 
-__all__ = ["Events"]
+from .errors import Closed
+
+if TYPE_CHECKING:
+    from ._native import Orders, _Told
+
+__all__ = ["Events", "Told"]
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -27,6 +35,9 @@ class _Source(Protocol[T_co]):
 
 TURN = 64
 """Events behind which other tasks have their turn, also where there is always another one."""
+
+LONGEST = 0.1
+"""Seconds behind which a session is looked at in any case: another task may have closed it."""
 
 
 class Events(Generic[T]):
@@ -78,6 +89,50 @@ class Events(Generic[T]):
         if self._news is None and self._reading is not None:
             self._reading.end()
             self._reading = None
+
+
+class Told:
+    """What an OMS says, one event at a time. Who is cancelled while it waits loses nothing: the next one gets it."""
+
+    def __init__(self, orders: "Orders") -> None:
+        self._orders = orders
+        self._number = 0
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> "_Told":
+        self._number += 1
+        if self._number % TURN == 0:
+            await asyncio.sleep(0)
+        while (event := self._orders._attempt()) is None:
+            await self._wait()
+        return event
+
+    async def _wait(self) -> None:
+        """Waits until there may be something, or it is time for a heartbeat."""
+        sleeps = self._orders._sleeps()
+        if sleeps is None:
+            return await asyncio.sleep(0)
+        descriptor, seconds = sleeps
+        loop = asyncio.get_running_loop()
+        news = loop.create_future()
+
+        def told() -> None:
+            if not news.done():
+                news.set_result(None)
+
+        timer = loop.call_later(min(seconds, LONGEST), told)
+        reading = _Reading(loop, descriptor, told) if descriptor >= 0 else None
+        try:
+            await news
+        finally:
+            timer.cancel()
+            if reading is not None:
+                reading.end()
+            # Another task may have closed it: the next look says so.
+            with suppress(Closed):
+                self._orders._is_awake()
 
 
 class _Reading:

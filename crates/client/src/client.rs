@@ -1,6 +1,7 @@
 //! The client itself.
 
 use std::collections::VecDeque;
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -219,6 +220,27 @@ impl Client {
             Link::Up(line) => line.wait(timeout_ns),
             Link::Down(reconnect) => reconnect.wait(Duration::from_nanos(timeout_ns)),
             Link::Over(_) => {}
+        }
+    }
+
+    /// For an event loop: the descriptor that becomes readable when there may be something, none while there is none, and after
+    /// how many nanoseconds to look in any case. None of both if a poll may find something now. Behind it comes
+    /// [`Self::is_awake`], then a poll.
+    pub fn sleeps(&mut self) -> Option<(Option<BorrowedFd<'_>>, u64)> {
+        if !self.untold.is_empty() {
+            return None;
+        }
+        match &mut self.link {
+            Link::Up(line) => line.sleeps().map(|(socket, due_ns)| (Some(socket), due_ns)),
+            Link::Down(_) => Some((None, WAIT_NS)),
+            Link::Over(_) => None,
+        }
+    }
+
+    /// The event loop has woken.
+    pub fn is_awake(&mut self) {
+        if let Link::Up(line) = &mut self.link {
+            line.wake();
         }
     }
 

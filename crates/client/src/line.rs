@@ -1,6 +1,7 @@
 //! One connection, from its logon to its loss.
 
 use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -147,11 +148,8 @@ impl Line {
 
     /// Sleeps until there is something to read, room to write what waits, a heartbeat due, or the time is over.
     pub fn wait(&mut self, timeout_ns: u64) {
-        if self.broken.is_some() || self.socket.has_more() {
+        if !self.lies_down() {
             return;
-        }
-        if self.socket.lanes().is_some_and(|lanes| !lanes.sleeps()) {
-            return self.wake();
         }
         let must_write = self.sent < self.out.len() || self.socket.wants_write();
         let is_laned = self.socket.lanes().is_some();
@@ -164,7 +162,31 @@ impl Line {
         self.wake();
     }
 
-    fn wake(&mut self) {
+    /// False if there may be something to read already; else who writes to its lanes rings from here on.
+    fn lies_down(&mut self) -> bool {
+        if self.broken.is_some() || self.socket.has_more() {
+            return false;
+        }
+        if self.socket.lanes().is_some_and(|lanes| !lanes.sleeps()) {
+            self.wake();
+            return false;
+        }
+        true
+    }
+
+    /// What an event loop waits for, and for how long at most; none if there may be something to read already. What waits to
+    /// be written is tried again in a millisecond.
+    pub fn sleeps(&mut self) -> Option<(BorrowedFd<'_>, u64)> {
+        const AGAIN_NS: u64 = 1_000_000;
+        if !self.lies_down() {
+            return None;
+        }
+        let must_write = self.sent < self.out.len() || self.socket.wants_write();
+        let due_ns = if must_write { AGAIN_NS.min(self.due_ns()) } else { self.due_ns() };
+        Some((self.socket.as_fd(), due_ns))
+    }
+
+    pub fn wake(&mut self) {
         if let Some(lanes) = self.socket.lanes() {
             lanes.wakes();
             lanes.look_at_socket();

@@ -22,6 +22,7 @@
 //! thread wait for it (`Lookout`).
 
 mod blotter;
+mod book;
 mod bridge;
 mod bus;
 mod clock;
@@ -29,6 +30,7 @@ mod column;
 mod error;
 mod event;
 mod frame;
+mod given;
 mod handle;
 mod hop;
 mod journal;
@@ -42,6 +44,7 @@ mod subscription;
 mod table;
 mod taken;
 mod topic;
+mod trigger;
 
 use pyo3::prelude::*;
 
@@ -79,6 +82,8 @@ mod _native {
     use super::table::Table;
     #[pymodule_export]
     use super::topic::{Publisher, Subscriber};
+    #[pymodule_export]
+    use super::trigger::{Trigger, when};
 
     /// At the end of the program what is still let go of has its time.
     #[pymodule_init]

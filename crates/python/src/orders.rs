@@ -9,29 +9,34 @@
 //! stamp of the event that caused it, and T0 is taken when it is handed over: the OMS's journal has all hops of it. Denials
 //! of the OMS are reports with a `denial`; what a venue refuses has none.
 //!
-//! Not here: orders with triggers, mass cancels, questions and an admin's words, drop copies, and waiting on an event loop.
+//! On an event loop nothing runs beside it either: the loop looks at the session's own socket, and at its heartbeat.
+//!
+//! Not here: questions after all orders and an admin's words, and drop copies.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::os::fd::{AsRawFd, RawFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyString};
+use pyo3::types::PyList;
 use tickpath_client::{Client, ClientError, Config, Event, InstrumentRow, SendError, Since};
 use tickpath_clock::{HostClock, utc_ns};
 use tickpath_market::{
-    AccountId, CancelOrder, ClientOrderId, NewOrder, OrderType, Price, Quantity, ReplaceOrder, Request, Side, Symbol,
-    SymbolId, TimeInForce,
+    AccountId, CancelOrder, ClientOrderId, ConditionalOrder, MassCancel, MassCancelType, NewOrder, OrderType, Price,
+    Quantity, ReplaceConditional, ReplaceOrder, Request, Side, StatusRequest, Symbol, SymbolId, TimeInForce,
 };
 use tickpath_result::without_login;
 
+use crate::book::Book;
 use crate::bus::by_name;
 use crate::error::{Error, not_sent, session_ended};
-use crate::event::stamp_of;
+use crate::given::{GivenSymbol, Units, cause_of, milliseconds, order_type_word, since_word, time_in_force_word};
 use crate::handle::{Handle, TURN_NS};
-use crate::report::Told;
+use crate::report::{Report, Told};
 use crate::topic::{Most, timeout_of};
+use crate::trigger::Trigger;
 
 /// The most events of one call.
 const MOST: usize = 1 << 16;
@@ -85,7 +90,8 @@ pub fn open_orders(
     let (client, rows) = connected.map_err(|e: ClientError| Error::Connect.raise(py, &e.to_string()))?;
     let symbols = symbols_of(symbols, rows)?;
     let place = format!("session {} {of_user}", client.welcome().session);
-    let session = Session { client, waiting: VecDeque::new(), live_from: 0, next_id: first_id, ended: None };
+    let (waiting, book) = (VecDeque::new(), Book::default());
+    let session = Session { client, waiting, book, live_from: 0, next_id: first_id, ended: None };
     let (handle, is_run) = (Handle::new("session", place, session), AtomicBool::new(false));
     let requests = AtomicU64::new(0);
     Ok(Orders { handle, is_run, requests, clock, account: AccountId(account), symbols })
@@ -127,6 +133,8 @@ struct Session {
     client: Client,
     /// What was told, and is not handed over.
     waiting: VecDeque<Told>,
+    /// What its reports come to.
+    book: Book,
     /// From this number on reports are live.
     live_from: u64,
     /// Of the next request.
@@ -157,12 +165,21 @@ impl Session {
 
     /// Hears once what there is; says how much it was.
     fn hear(&mut self) -> Result<usize, ClientError> {
-        let Self { client, waiting, live_from, ended, .. } = self;
+        let Self { client, waiting, book, live_from, ended, .. } = self;
         let heard = client.poll(|event| {
-            if let Event::Connected(welcome) = &event {
-                *live_from = welcome.live_report;
+            let report = match &event {
+                Event::Connected(welcome) => {
+                    *live_from = welcome.live_report;
+                    None
+                }
+                Event::Report { report, .. } => Some(*report),
+                _ => None,
+            };
+            let told = Told::of(event, *live_from);
+            if let Some((report, Told::Report(told))) = report.as_ref().zip(told.as_ref()) {
+                book.take(report, *told);
             }
-            waiting.extend(Told::of(event, *live_from));
+            waiting.extend(told);
         });
         if let Err(why) = &heard {
             *ended = Some(why.clone());
@@ -298,8 +315,9 @@ impl Orders {
 
     /// Sends a new order, and gives the id by which `cancel` and `replace` know it. A 'limit' has a price, a 'market' order
     /// None; it works for the 'day', 'gtc', 'ioc' or 'fok'. `cause` is the event to which it is the answer. `id` is one of
-    /// your own, new in this session today: known before the call, whatever interrupts it.
-    #[pyo3(signature = (symbol, side, price, quantity, *, order_type = "limit", time_in_force = "day", cause = None, id = None), text_signature = "(self, symbol, side, price, quantity, *, order_type='limit', time_in_force='day', cause=None, id=None)")]
+    /// your own, new in this session today: known before the call, whatever interrupts it. With a `trigger`, which
+    /// `tickpath.when` makes, it waits at the OMS until that holds.
+    #[pyo3(signature = (symbol, side, price, quantity, *, order_type = "limit", time_in_force = "day", cause = None, id = None, trigger = None), text_signature = "(self, symbol, side, price, quantity, *, order_type='limit', time_in_force='day', cause=None, id=None, trigger=None)")]
     #[allow(clippy::too_many_arguments, reason = "each is an argument in Python")]
     fn submit(
         &self,
@@ -312,6 +330,7 @@ impl Orders {
         time_in_force: &str,
         cause: Option<&Bound<'_, PyAny>>,
         id: Option<u64>,
+        trigger: Option<&Trigger>,
     ) -> PyResult<u64> {
         let side = (side.extract().ok().and_then(Side::from_code))
             .ok_or_else(|| PyValueError::new_err(format!("{side} is no side; give tickpath.BUY or SELL")))?;
@@ -338,7 +357,14 @@ impl Orders {
             time_in_force: time_in_force.code(),
             ..NewOrder::default()
         };
-        self.send(py, id, |client_order_id| Request::New(NewOrder { client_order_id, ..order }))
+        let trigger = trigger.map(|trigger| trigger.to_market(|symbol| self.symbol(symbol))).transpose()?;
+        self.send(py, id, |client_order_id| {
+            let order = NewOrder { client_order_id, ..order };
+            match trigger {
+                Some(trigger) => Request::Conditional(ConditionalOrder { order, trigger }),
+                None => Request::New(order),
+            }
+        })
     }
 
     /// Asks to cancel an order, by the id that `submit` gave; gives the id of this request.
@@ -350,8 +376,8 @@ impl Orders {
     }
 
     /// Asks for another price and total quantity of an order, what is filled included, by the id that `submit` gave; gives
-    /// the id of this request.
-    #[pyo3(signature = (id, *, price, quantity, cause = None))]
+    /// the id of this request. With a `trigger` an order that waits for one gets this one.
+    #[pyo3(signature = (id, *, price, quantity, cause = None, trigger = None))]
     fn replace(
         &self,
         py: Python<'_>,
@@ -359,16 +385,70 @@ impl Orders {
         price: Units,
         quantity: Units,
         cause: Option<&Bound<'_, PyAny>>,
+        trigger: Option<&Trigger>,
     ) -> PyResult<u64> {
-        let replace = ReplaceOrder {
-            original: ClientOrderId(id),
-            price: Price(price.0),
-            quantity: Quantity(quantity.0),
-            cause: cause_of(cause)?,
-            account: self.account,
-            ..ReplaceOrder::default()
-        };
-        self.send(py, None, |client_order_id| Request::Replace(ReplaceOrder { client_order_id, ..replace }))
+        let (original, price, quantity) = (ClientOrderId(id), Price(price.0), Quantity(quantity.0));
+        let (cause, account) = (cause_of(cause)?, self.account);
+        let trigger = trigger.map(|trigger| trigger.to_market(|symbol| self.symbol(symbol))).transpose()?;
+        self.send(py, None, |client_order_id| match trigger {
+            Some(trigger) => Request::ReplaceConditional(ReplaceConditional {
+                client_order_id,
+                original,
+                price,
+                quantity,
+                cause,
+                account,
+                trigger,
+                ..ReplaceConditional::default()
+            }),
+            None => Request::Replace(ReplaceOrder {
+                client_order_id,
+                original,
+                price,
+                quantity,
+                cause,
+                account,
+                ..ReplaceOrder::default()
+            }),
+        })
+    }
+
+    /// Asks to cancel all open orders of this session and account, or those of one symbol; gives the id of this request. Each
+    /// order is answered for.
+    #[pyo3(signature = (symbol = None, *, cause = None))]
+    fn cancel_all(
+        &self,
+        py: Python<'_>,
+        symbol: Option<GivenSymbol<'_>>,
+        cause: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<u64> {
+        let cancel_type = if symbol.is_some() { MassCancelType::Symbol } else { MassCancelType::All };
+        let symbol = symbol.map_or(Ok(SymbolId::default()), |symbol| self.symbol(symbol))?;
+        let (cause, account) = (cause_of(cause)?, self.account);
+        let cancel = MassCancel { cause, symbol, account, cancel_type: cancel_type.code(), ..MassCancel::default() };
+        self.send(py, None, |client_order_id| Request::MassCancel(MassCancel { client_order_id, ..cancel }))
+    }
+
+    /// Asks the OMS how an order stands, by the id that `submit` gave; gives the id of this request. The answer is a Report
+    /// whose `exec_type` is 'order_status', with that as its `client_order_id`.
+    fn status(&self, py: Python<'_>, id: u64) -> PyResult<u64> {
+        let (original, account) = (ClientOrderId(id), self.account);
+        let status = StatusRequest { original, account, ..StatusRequest::default() };
+        self.send(py, None, |client_order_id| Request::Status(StatusRequest { client_order_id, ..status }))
+    }
+
+    /// Open orders, by the id that `submit` gave, with the last report of each: those of which this object has heard. Who logs
+    /// on with `since='start'` hears of all of the day.
+    #[getter]
+    fn open(&self, py: Python<'_>) -> PyResult<BTreeMap<u64, Report>> {
+        self.handle.with(py, |session| session.book.open())
+    }
+
+    /// What the reports that came have bought less what they have sold, by instrument: with `since='start'` of the whole day, else
+    /// since the logon. It does not know what an account began the day with.
+    #[getter]
+    fn positions(&self, py: Python<'_>) -> PyResult<BTreeMap<u32, i64>> {
+        self.handle.with(py, |session| session.book.positions().clone())
     }
 
     fn __iter__(this: Py<Self>) -> Py<Self> {
@@ -398,6 +478,33 @@ impl Orders {
     fn wait(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<bool> {
         self.check_run(py)?;
         self.wait_within(py, timeout_of(timeout)?)
+    }
+
+    /// An iterator for `async for`.
+    fn __aiter__<'py>(this: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let module = this.py().import("tickpath.aio")?;
+        module.call_method1("Told", (this,))
+    }
+
+    /// An event for a task, if there is one.
+    fn _attempt(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        self.check_run(py)?;
+        self.next_event(py)
+    }
+
+    /// What an event loop is to look at: a descriptor, -1 for none, and after how many seconds it is to look in any case. None
+    /// if there may be an event now.
+    fn _sleeps(&self, py: Python<'_>) -> PyResult<Option<(RawFd, f64)>> {
+        self.handle.with(py, |session| {
+            let is_there = !session.waiting.is_empty();
+            let sleeps = if is_there { None } else { session.client.sleeps() };
+            sleeps.map(|(socket, due_ns)| (socket.map_or(-1, |socket| socket.as_raw_fd()), due_ns as f64 / 1e9))
+        })
+    }
+
+    /// The event loop has looked.
+    fn _is_awake(&self, py: Python<'_>) -> PyResult<()> {
+        self.handle.with(py, |session| session.client.is_awake())
     }
 
     /// Which of the user's sessions it is.
@@ -445,77 +552,5 @@ pub struct Run<'a>(&'a Orders);
 impl Drop for Run<'_> {
     fn drop(&mut self) {
         self.0.is_run.store(false, Ordering::Release);
-    }
-}
-
-/// A symbol, as Python names it.
-pub enum GivenSymbol<'a> {
-    Number(u32),
-    Name(&'a str),
-}
-
-impl<'a, 'py> FromPyObject<'a, 'py> for GivenSymbol<'a> {
-    type Error = PyErr;
-
-    fn extract(given: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
-        if given.is_instance_of::<PyString>() {
-            return given.extract().map(Self::Name);
-        }
-        let sentence = "a symbol is its number in the OMS, as a tick's symbol is, or its name";
-        given.extract::<u32>().map(Self::Number).map_err(|_| PyTypeError::new_err(sentence))
-    }
-}
-
-/// A price or a quantity, as Python gives it.
-pub struct Units(i64);
-
-impl<'a, 'py> FromPyObject<'a, 'py> for Units {
-    type Error = PyErr;
-
-    fn extract(given: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
-        given.extract::<i64>().map(Self).map_err(|e| {
-            if e.is_instance_of::<PyOverflowError>(given.py()) {
-                return PyOverflowError::new_err(format!("{} is no price or quantity; those have 64 bits", &*given));
-            }
-            PyTypeError::new_err(
-                "a price or a quantity is a whole number of 10⁻⁸: tickpath.units('61800.25') makes one of a Decimal or text",
-            )
-        })
-    }
-}
-
-fn cause_of(cause: Option<&Bound<'_, PyAny>>) -> PyResult<u64> {
-    cause.map_or(Ok(0), stamp_of)
-}
-
-fn since_word(since: Since) -> &'static str {
-    match since {
-        Since::Start => "start",
-        Since::Now | Since::Report { .. } => "now",
-    }
-}
-
-fn order_type_word(order_type: OrderType) -> &'static str {
-    match order_type {
-        OrderType::Limit => "limit",
-        OrderType::Market => "market",
-    }
-}
-
-fn time_in_force_word(time_in_force: TimeInForce) -> &'static str {
-    match time_in_force {
-        TimeInForce::Day => "day",
-        TimeInForce::GoodTillCancel => "gtc",
-        TimeInForce::ImmediateOrCancel => "ioc",
-        TimeInForce::FillOrKill => "fok",
-    }
-}
-
-/// So many seconds; a day at most.
-fn milliseconds(what: &str, seconds: f64) -> PyResult<u32> {
-    if (0.001..=86_400.0).contains(&seconds) {
-        Ok((seconds * 1e3) as u32)
-    } else {
-        Err(PyValueError::new_err(format!("a {what} of {seconds} s is none; give 0.001 to 86400 seconds")))
     }
 }

@@ -1,0 +1,81 @@
+//! What a caller of `Orders` gives, as it is read.
+
+use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyString;
+use tickpath_client::Since;
+use tickpath_market::{OrderType, TimeInForce};
+
+use crate::event::stamp_of;
+
+/// A symbol, as Python names it.
+pub enum GivenSymbol<'a> {
+    Number(u32),
+    Name(&'a str),
+}
+
+impl<'a, 'py> FromPyObject<'a, 'py> for GivenSymbol<'a> {
+    type Error = PyErr;
+
+    fn extract(given: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        if given.is_instance_of::<PyString>() {
+            return given.extract().map(Self::Name);
+        }
+        let sentence = "a symbol is its number in the OMS, as a tick's symbol is, or its name";
+        given.extract::<u32>().map(Self::Number).map_err(|_| PyTypeError::new_err(sentence))
+    }
+}
+
+/// A price or a quantity, as Python gives it.
+pub struct Units(pub i64);
+
+impl<'a, 'py> FromPyObject<'a, 'py> for Units {
+    type Error = PyErr;
+
+    fn extract(given: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        given.extract::<i64>().map(Self).map_err(|e| {
+            if e.is_instance_of::<PyOverflowError>(given.py()) {
+                return PyOverflowError::new_err(format!("{} is no price or quantity; those have 64 bits", &*given));
+            }
+            PyTypeError::new_err(
+                "a price or a quantity is a whole number of 10⁻⁸: tickpath.units('61800.25') makes one of a Decimal or text",
+            )
+        })
+    }
+}
+
+pub fn cause_of(cause: Option<&Bound<'_, PyAny>>) -> PyResult<u64> {
+    cause.map_or(Ok(0), stamp_of)
+}
+
+pub fn since_word(since: Since) -> &'static str {
+    match since {
+        Since::Start => "start",
+        Since::Now | Since::Report { .. } => "now",
+    }
+}
+
+pub fn order_type_word(order_type: OrderType) -> &'static str {
+    match order_type {
+        OrderType::Limit => "limit",
+        OrderType::Market => "market",
+    }
+}
+
+pub fn time_in_force_word(time_in_force: TimeInForce) -> &'static str {
+    match time_in_force {
+        TimeInForce::Day => "day",
+        TimeInForce::GoodTillCancel => "gtc",
+        TimeInForce::ImmediateOrCancel => "ioc",
+        TimeInForce::FillOrKill => "fok",
+    }
+}
+
+/// So many seconds; a day at most.
+pub fn milliseconds(what: &str, seconds: f64) -> PyResult<u32> {
+    if (0.001..=86_400.0).contains(&seconds) {
+        Ok((seconds * 1e3) as u32)
+    } else {
+        Err(PyValueError::new_err(format!("a {what} of {seconds} s is none; give 0.001 to 86400 seconds")))
+    }
+}

@@ -1,0 +1,123 @@
+//! `when(symbol, 'last', at_least=…)`: what must hold before an order leaves.
+
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyString;
+use tickpath_market::{self as market, Condition, Price, SymbolId, TriggerDirection, TriggerJoin, TriggerPriceType};
+
+use crate::bus::by_name;
+use crate::given::{GivenSymbol, Units};
+
+/// A price that a market must reach, or two of them: `a & b` if both must hold at once, `a | b` if one is enough.
+#[pyclass(frozen, eq, hash, module = "tickpath")]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Trigger {
+    first: Reaches,
+    second: Option<(TriggerJoin, Reaches)>,
+}
+
+/// One price.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Reaches {
+    symbol: Symbol,
+    price_type: TriggerPriceType,
+    direction: TriggerDirection,
+    price: i64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Symbol {
+    Number(u32),
+    Name(String),
+}
+
+/// That a price of an instrument, its 'last' trade, best 'bid' or best 'ask', must get to `at_least`, or to `at_most`; one of
+/// the two is given. An order with `trigger=` waits at the OMS for it.
+#[pyfunction]
+#[pyo3(signature = (symbol, price = "last", *, at_least = None, at_most = None))]
+pub fn when(
+    symbol: GivenSymbol<'_>,
+    price: &str,
+    at_least: Option<Units>,
+    at_most: Option<Units>,
+) -> PyResult<Trigger> {
+    let (direction, threshold) = match (at_least, at_most) {
+        (Some(price), None) => (TriggerDirection::Up, price),
+        (None, Some(price)) => (TriggerDirection::Down, price),
+        _ => return Err(PyTypeError::new_err("give one of at_least and at_most, as whole numbers of 10⁻⁸")),
+    };
+    let price_type = by_name("price", price, TriggerPriceType::ALL, price_word)?;
+    let symbol = match symbol {
+        GivenSymbol::Number(number) => Symbol::Number(number),
+        GivenSymbol::Name(name) => Symbol::Name(name.to_owned()),
+    };
+    Ok(Trigger { first: Reaches { symbol, price_type, direction, price: threshold.0 }, second: None })
+}
+
+impl Trigger {
+    /// As the OMS takes it; `symbol_of` gives the number of a name.
+    pub fn to_market(&self, symbol_of: impl Fn(GivenSymbol<'_>) -> PyResult<SymbolId>) -> PyResult<market::Trigger> {
+        let condition = |reaches: &Reaches| {
+            let symbol = symbol_of(match &reaches.symbol {
+                Symbol::Number(number) => GivenSymbol::Number(*number),
+                Symbol::Name(name) => GivenSymbol::Name(name),
+            })?;
+            let (price_type, direction) = (reaches.price_type.code(), reaches.direction.code());
+            Ok::<_, PyErr>(Condition { price: Price(reaches.price), symbol, price_type, direction, reserved: [0; 2] })
+        };
+        let first = condition(&self.first)?;
+        let (join, second) = match &self.second {
+            Some((join, second)) => (*join, condition(second)?),
+            None => (TriggerJoin::Alone, Condition::default()),
+        };
+        Ok(market::Trigger { first, second, join: join.code(), reserved: [0; 7] })
+    }
+
+    fn join(&self, join: TriggerJoin, other: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let other = other.cast::<Self>().map_err(|_| PyTypeError::new_err("a trigger is joined with another one"))?;
+        match (&self.second, &other.get().second) {
+            (None, None) => Ok(Self { first: self.first.clone(), second: Some((join, other.get().first.clone())) }),
+            _ => Err(PyValueError::new_err("a trigger has two conditions at most")),
+        }
+    }
+}
+
+#[pymethods]
+impl Trigger {
+    fn __and__(&self, other: &Bound<'_, PyAny>) -> PyResult<Self> {
+        self.join(TriggerJoin::And, other)
+    }
+
+    fn __or__(&self, other: &Bound<'_, PyAny>) -> PyResult<Self> {
+        self.join(TriggerJoin::Or, other)
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let shown = |reaches: &Reaches| {
+            let symbol = match &reaches.symbol {
+                Symbol::Number(number) => number.to_string(),
+                Symbol::Name(name) => PyString::new(py, name).repr()?.to_string(),
+            };
+            let bound = match reaches.direction {
+                TriggerDirection::Up => "at_least",
+                TriggerDirection::Down => "at_most",
+            };
+            let (price, threshold) = (price_word(reaches.price_type), reaches.price);
+            Ok::<_, PyErr>(format!("when({symbol}, '{price}', {bound}={threshold})"))
+        };
+        let first = shown(&self.first)?;
+        Ok(match &self.second {
+            Some((TriggerJoin::And, second)) => format!("{first} & {}", shown(second)?),
+            Some((_, second)) => format!("{first} | {}", shown(second)?),
+            None => first,
+        })
+    }
+}
+
+fn price_word(price_type: TriggerPriceType) -> &'static str {
+    match price_type {
+        TriggerPriceType::Ask => "ask",
+        TriggerPriceType::Last => "last",
+        TriggerPriceType::Bid => "bid",
+    }
+}

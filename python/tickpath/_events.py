@@ -1,0 +1,81 @@
+"""Events as dicts, and several subscribers at once."""
+
+import select
+import time
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ._native import Denial, Foreign, Gap, InDoubt, Message, Notice, NotTaken, Report, Subscriber, TopOfBook, Trade
+
+if TYPE_CHECKING:
+    from ._native import _Event, _Told
+
+__all__ = ["as_dict", "wait_any"]
+
+_ORDER_ID = ("client_order_id", "request")
+
+_FIELDS: dict[type, tuple[str, ...]] = {
+    TopOfBook: ("symbol", "bid", "bid_quantity", "ask", "ask_quantity", "event_ns", "stamp", "sequence"),
+    Trade: ("symbol", "price", "quantity", "aggressor", "trade_id", "event_ns", "stamp", "sequence"),
+    Message: ("kind", "payload", "stamp", "sequence"),
+    Foreign: ("payload", "sequence", "details"),
+    Gap: ("missed",),
+    Report: (
+        *("number", "stamp", "live", "order_id", "client_order_id", "exec_type", "status", "symbol", "account", "side"),
+        *("price", "last_price", "last_quantity", "cumulative_quantity", "leaves_quantity", "reason", "venue"),
+        *("venue_order_id", "exec_id", "venue_sequence", "venue_stamp", "manual", "denial"),
+    ),
+    Denial: ("code", "name", "limit", "value", "sentence"),
+    NotTaken: _ORDER_ID,
+    InDoubt: _ORDER_ID,
+    Notice: ("what", "sentence"),
+}
+
+
+def as_dict(event: "_Event | _Told | Denial") -> dict[str, Any]:
+    """All that an event has, by name, with `event`, the name of its class: a row of a table, or an object in JSON. Prices and
+    quantities stay whole numbers of 10⁻⁸. The denial of a report is a dict itself.
+
+        pandas.DataFrame(tp.as_dict(event) for event in ticks.poll())
+    """
+    fields = _FIELDS.get(type(event))
+    if fields is None:
+        raise TypeError(f"{event!r} is no event: a subscriber or a session gives them")
+    told = {"event": type(event).__name__, **{name: getattr(event, name) for name in fields}}
+    if told.get("denial") is not None:
+        told["denial"] = as_dict(told["denial"])
+    return told
+
+
+def wait_any(subscribers: Iterable[Subscriber], timeout: float | None = None) -> Sequence[Subscriber]:
+    """Waits until one of several subscribers has something, or `timeout` seconds are over; gives those that have, in their
+    order. Each has a thread that waits while this does.
+
+        while ready := tp.wait_any([btc, eth]):
+            for subscriber in ready:
+                for event in subscriber.poll():
+                    ...
+    """
+    sources = list(subscribers)
+    if not sources:
+        raise ValueError("there is nothing to wait for: give subscribers")
+    end = None if timeout is None else time.monotonic() + timeout
+    while not (ready := [source for source in sources if source.wait(0)]):
+        left = None if end is None else end - time.monotonic()
+        if left is not None and left <= 0:
+            break
+        _wait(sources, left)
+    return ready
+
+
+def _wait(sources: list[Subscriber], seconds: float | None) -> None:
+    """Waits until one of them may have something."""
+    poll, watched = select.poll(), list[Subscriber]()
+    try:
+        for source in sources:
+            poll.register(source._watch(), select.POLLIN)
+            watched.append(source)
+        poll.poll(None if seconds is None else seconds * 1e3)
+    finally:
+        for source in watched:
+            source._unwatch()
