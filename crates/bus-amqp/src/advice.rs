@@ -15,7 +15,6 @@ pub(crate) fn advise(about: &About) -> Vec<Advice> {
              0.2 to 1 ms",
         ),
         queues(about.setting("kept")),
-        policies(about.setting("policies")),
     ]
 }
 
@@ -41,11 +40,11 @@ fn queues(kept: Result<&str, String>) -> Advice {
 }
 
 /// What its policies do to the messages of queues.
-fn policies(told: Result<&str, String>) -> Advice {
+pub(crate) fn policies(told: Result<Option<String>, String>) -> Advice {
     let name = "RabbitMQ policies";
     match told {
-        Ok("") => Advice::good(name, "none that drops or refuses messages of a queue"),
-        Ok(told) => Advice::safety(
+        Ok(None) => Advice::good(name, "none that drops or refuses messages of a queue"),
+        Ok(Some(told)) => Advice::safety(
             name,
             told,
             "messages are gone that were pushed and confirmed, or are refused, and no client is told why",

@@ -112,8 +112,8 @@ mod subscriber;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tickpath_bus_api::{
-    About, Capabilities, ConnectError, Connection, Delivery, Policy, Publisher, Puller, Pusher, QueueCapabilities,
-    QueueConfig, Start, Subscriber, TopicConfig, Transport, adaptive, dead_letter_queue, wire,
+    About, Advice, Capabilities, ConnectError, Connection, Delivery, Policy, Publisher, Puller, Pusher,
+    QueueCapabilities, QueueConfig, Start, Subscriber, TopicConfig, Transport, adaptive, dead_letter_queue, wire,
 };
 use tickpath_clock::Wait;
 
@@ -198,8 +198,7 @@ impl Connection for AmqpBus {
             Durability::Durable { replicas: None } => "majority".to_owned(),
             Durability::Durable { replicas: Some(replicas) } => replicas.to_string(),
         };
-        let policies = policies::of_all(&self.server).map(Option::unwrap_or_default);
-        let settings = [("kept", Ok(kept)), ("policies", policies)].into();
+        let settings = [("kept", Ok(kept))].into();
         About { server: Some(TRANSPORT.name.to_owned()), version, settings, ..About::default() }
     }
 
@@ -278,6 +277,10 @@ impl Connection for AmqpBus {
     fn waiting(&self, queue: &str) -> Result<Option<u64>, ConnectError> {
         wire::check_name("queue", queue)?;
         self.ask(|link| self.queue(queue).waiting(link)).map(|waiting| waiting.or(Some(0)))
+    }
+
+    fn advise(&self) -> Vec<Advice> {
+        vec![advice::policies(policies::of_all(&self.server))]
     }
 
     fn may_drop(&self, queue: &str) -> Result<Option<String>, ConnectError> {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tickpath_bus_api::{BatchError, ConnectError, Fate, Numbering, Origin, PublishError, Publisher, Pusher, wire};
-use tickpath_clock::HostClock;
+use tickpath_clock::{Clock, HostClock};
 
 use crate::doubts::Doubts;
 use crate::error::ServerError;
@@ -42,6 +42,9 @@ pub(crate) struct Outlet {
     /// Those that were given up while no answer had come.
     given_up: Vec<Sent>,
     reconnects: u64,
+    clock: HostClock,
+    /// When the policies were asked for the last time, and which of them refuses messages.
+    refusal: Option<(u64, Option<String>)>,
 }
 
 /// What is to be sent, but for the payloads.
@@ -67,7 +70,8 @@ impl Outlet {
         let clock = HostClock::get().map_err(|e| ConnectError::Other(Box::new(e)))?;
         let channel = ConfirmChannel::open(&server, &place).map_err(|e| server.error(&e))?;
         let (numbering, doubts, given_up) = (Numbering::new(clock), Doubts::default(), Vec::new());
-        Ok(Self { server, place, channel: Some(channel), numbering, doubts, given_up, reconnects: 0 })
+        let (channel, refusal) = (Some(channel), None);
+        Ok(Self { server, place, channel, numbering, doubts, given_up, reconnects: 0, clock, refusal })
     }
 
     /// Sends all that fit, up to the first one that does not.
@@ -112,14 +116,18 @@ impl Outlet {
     }
 
     /// A refusal, with the policy of the queue that may be its reason.
-    fn named(&self, why: ServerError) -> ServerError {
-        match why {
-            ServerError::NotConfirmed => {
-                let policy = policies::of_queue(&self.server, &self.place).ok().flatten();
-                policy.map_or(ServerError::NotConfirmed, ServerError::Policy)
-            }
-            why => why,
+    fn named(&mut self, why: ServerError) -> ServerError {
+        const LASTS: Duration = Duration::from_secs(5);
+        if !matches!(why, ServerError::NotConfirmed) {
+            return why;
         }
+        let now = self.clock.ticks();
+        let is_known = |asked: u64| self.clock.ns_between(asked, now) < LASTS.as_nanos() as i64;
+        if !self.refusal.as_ref().is_some_and(|(asked, _)| is_known(*asked)) {
+            self.refusal = Some((now, policies::refusal(&self.server, &self.place)));
+        }
+        let policy = self.refusal.as_ref().and_then(|(_, policy)| policy.clone());
+        policy.map_or(ServerError::NotConfirmed, ServerError::Policy)
     }
 
     /// Sends these together. The numbers of those that surely are not published, with none behind them that may be, are

@@ -8,7 +8,10 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
 
+use tickpath_clock::{Clock, HostClock};
+
 use crate::about::dial;
+use crate::error::Login;
 use crate::place::{Place, What};
 use crate::server::{Host, Server};
 
@@ -16,22 +19,39 @@ use crate::server::{Host, Server};
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The longest answer that is read, in bytes: some ten thousand queues.
-const MOST_BYTES: u64 = 16 << 20;
+const MOST_BYTES: usize = 16 << 20;
+
+/// How it says that there is no such queue; others say something else.
+const NOT_FOUND: &[u8] = b"Object Not Found";
 
 /// Queues that a sentence names; the others are counted.
 const MOST_NAMED: usize = 3;
 
+/// What is asked of a queue, and not its statistics.
+const COLUMNS: &str = "?columns=name,policy,operator_policy,effective_policy_definition";
+
 /// How a queue may lose or refuse what is pushed to it, in a sentence; none if it keeps all.
 pub(crate) fn of_queue(server: &Server, place: &Place) -> Result<Option<String>, String> {
+    Ok(queue(server, place)?.as_ref().and_then(loss))
+}
+
+/// The policy by which a queue refuses what is pushed to it, in a sentence, if there is one that does. Asked in passing: only
+/// where the URL names the port, for the login is sent there.
+pub(crate) fn refusal(server: &Server, place: &Place) -> Option<String> {
+    let told = server.names_management().then(|| queue(server, place).ok()).flatten().flatten()?;
+    let refuses = told["effective_policy_definition"]["overflow"].as_str()?.starts_with("reject");
+    if refuses { loss(&told) } else { None }
+}
+
+fn queue(server: &Server, place: &Place) -> Result<Option<Value>, String> {
     let What::Queue(queue) = place.what() else { return Ok(None) };
-    let path = format!("/api/queues/{}/{}", escaped(server.virtual_host()), escaped(queue.as_str()));
-    Ok(ask(server, &path)?.as_ref().and_then(loss))
+    ask(server, &format!("/api/queues/{}/{}{COLUMNS}", escaped(server.virtual_host()), escaped(queue.as_str())))
 }
 
 /// The same of all queues of the virtual host: those that may lose something, and how.
 pub(crate) fn of_all(server: &Server) -> Result<Option<String>, String> {
-    let path = format!("/api/queues/{}", escaped(server.virtual_host()));
-    let queues = ask(server, &path)?.unwrap_or_default();
+    let path = format!("/api/queues/{}{COLUMNS}", escaped(server.virtual_host()));
+    let queues = ask(server, &path)?.ok_or("the management API does not know this virtual host")?;
     let losing = queues.as_array().into_iter().flatten().filter_map(|queue| {
         let name = queue["name"].as_str()?;
         Some(format!("{name}: {}", loss(queue)?))
@@ -63,7 +83,8 @@ fn deeds(definition: &Map<String, Value>) -> Vec<String> {
     let limits = (!limits.is_empty()).then(|| format!("{beyond} {}", limits.join(" or ")));
     let age = limit("message-ttl", "ms").map(|age| format!("drops what nobody has pulled within {age}"));
     let idle = limit("expires", "ms").map(|idle| format!("removes the queue when nobody has used it for {idle}"));
-    let mut does: Vec<String> = [limits, age, idle].into_iter().flatten().collect();
+    let tries = limit("delivery-limit", "deliveries").map(|tries| format!("gives up a message behind {tries}"));
+    let mut does: Vec<String> = [limits, age, idle, tries].into_iter().flatten().collect();
     let letters = definition.get("dead-letter-exchange").and_then(Value::as_str);
     if let Some(exchange) = letters.filter(|_| !does.is_empty()) {
         does.push(format!("and hands what it drops to the exchange '{exchange}'"));
@@ -73,6 +94,9 @@ fn deeds(definition: &Map<String, Value>) -> Vec<String> {
 
 /// Asks the first host that answers; none if there is no such thing.
 fn ask(server: &Server, path: &str) -> Result<Option<Value>, String> {
+    if server.login() == Login::Certificate {
+        return Err("the management API is asked with a user name and a password, and the URL has none".to_owned());
+    }
     let mut failed = String::new();
     for host in server.hosts() {
         match get(server, host, path) {
@@ -91,24 +115,38 @@ fn ask(server: &Server, path: &str) -> Result<Option<Value>, String> {
 }
 
 fn get(server: &Server, host: &Host, path: &str) -> io::Result<Result<Option<Value>, String>> {
+    let clock = HostClock::get().map_err(io::Error::other)?;
+    let begun = clock.ticks();
     let mut stream = dial(server, host, server.management(), PATIENCE)?;
     let (user, password) = server.user();
     let login = STANDARD.encode(format!("{user}:{password}"));
     // Of this version the answer comes in one piece, and ends with the connection.
-    let head = format!("GET {path} HTTP/1.0\r\nHost: {}\r\nAuthorization: Basic {login}\r\n\r\n", host.name());
+    let name = if host.name().contains(':') { format!("[{}]", host.name()) } else { host.name().to_owned() };
+    let head = format!("GET {path} HTTP/1.0\r\nHost: {name}\r\nAuthorization: Basic {login}\r\n\r\n");
     stream.write_all(head.as_bytes())?;
-    let mut answer = Vec::new();
-    match stream.take(MOST_BYTES).read_to_end(&mut answer) {
-        // A server that hangs up without a farewell of TLS has said all that it had to.
-        Err(e) if e.kind() == ErrorKind::UnexpectedEof => {}
-        read => _ = read?,
+    let (mut answer, mut part) = (Vec::new(), vec![0; 64 << 10]);
+    loop {
+        match stream.read(&mut part) {
+            Ok(0) => break,
+            Ok(count) => answer.extend_from_slice(&part[..count]),
+            // A server that hangs up without a farewell of TLS has said all that it had to.
+            Err(e) if e.kind() == ErrorKind::UnexpectedEof => break,
+            Err(e) if e.kind() == ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+        if answer.len() > MOST_BYTES {
+            return Err(io::Error::other(format!("its answer is longer than {MOST_BYTES} bytes")));
+        }
+        if clock.ns_between(begun, clock.ticks()) > PATIENCE.as_nanos() as i64 {
+            return Err(io::Error::other("its answer does not end"));
+        }
     }
     let no_http = || io::Error::other("it speaks no HTTP");
     let end = answer.windows(4).position(|four| four == b"\r\n\r\n").ok_or_else(no_http)?;
     let status = answer.split(|&byte| byte == b' ').nth(1).unwrap_or_default();
     match status {
         b"200" => serde_json::from_slice(&answer[end + 4..]).map(|told| Ok(Some(told))).map_err(io::Error::other),
-        b"404" => Ok(Ok(None)),
+        b"404" if answer[end..].windows(NOT_FOUND.len()).any(|words| words == NOT_FOUND) => Ok(Ok(None)),
         b"401" | b"403" => Ok(Err(format!(
             "the management API at {}:{} does not let this user in; `rabbitmqctl set_user_tags USER management`",
             host.name(),

@@ -60,8 +60,8 @@ pub(crate) struct Server {
     durability: Durability,
     /// How long one may say nothing.
     silence: Duration,
-    /// The port of the management API.
-    management: u16,
+    /// The port of the management API, and whether the URL names it.
+    management: (u16, bool),
     names: Names,
 }
 
@@ -135,7 +135,12 @@ impl Server {
 
     /// The port of the management API.
     pub fn management(&self) -> u16 {
-        self.management
+        self.management.0
+    }
+
+    /// Whether the URL names that port.
+    pub fn names_management(&self) -> bool {
+        self.management.1
     }
 
     /// Whether what is made there survives the broker.
@@ -234,9 +239,12 @@ fn read(url: Url) -> Result<Server, String> {
     let hosts = url.servers.iter().map(|address| Host::new(address, port)).collect();
     let silence = url.silence()?;
     let management = match url.option(MANAGEMENT_OPTION) {
-        None => MANAGEMENT_PORTS[usize::from(tls.is_some())],
-        Some(port) => port.parse().map_err(|_| format!("'{port}' is no port of its management API"))?,
+        None => (MANAGEMENT_PORTS[usize::from(tls.is_some())], false),
+        Some(port) => (port.parse().map_err(|_| format!("'{port}' is no port of its management API"))?, true),
     };
+    if url.names.all().any(|name| name.starts_with("amq.")) {
+        return Err("exchanges whose names begin with 'amq.' are the broker's own, and no topics".to_owned());
+    }
     let login = read_login(url.user, url.password)?;
     let virtual_host = read_virtual_host(url.path)?;
     Ok(Server {

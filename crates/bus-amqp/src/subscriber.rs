@@ -165,7 +165,7 @@ fn headers(delivery: &Delivery) -> Option<String> {
     object.if_any()
 }
 
-fn whole(value: &AMQPValue) -> Option<i64> {
+fn whole(value: &AMQPValue) -> Option<i128> {
     match value {
         AMQPValue::ShortShortInt(number) => Some((*number).into()),
         AMQPValue::ShortShortUInt(number) => Some((*number).into()),
@@ -173,8 +173,8 @@ fn whole(value: &AMQPValue) -> Option<i64> {
         AMQPValue::ShortUInt(number) => Some((*number).into()),
         AMQPValue::LongInt(number) => Some((*number).into()),
         AMQPValue::LongUInt(number) => Some((*number).into()),
-        AMQPValue::LongLongInt(number) => Some(*number),
-        AMQPValue::Timestamp(seconds) => Some(*seconds as i64),
+        AMQPValue::LongLongInt(number) => Some((*number).into()),
+        AMQPValue::Timestamp(seconds) => Some((*seconds).into()),
         _ => None,
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use tickpath_clock::Wait;
 
+use crate::advice::Advice;
 use crate::error::ConnectError;
 use crate::queue::{Puller, Pusher, QueueCapabilities, QueueConfig};
 use crate::topic::{Capabilities, Publisher, Start, Subscriber, TopicConfig};
@@ -44,8 +45,13 @@ pub trait Connection: Send {
 
     /// How the server may lose or refuse what is pushed to a queue, by its own settings, in a sentence; none if it does
     /// neither. An error where nobody knows.
-    fn may_drop(&self, _queue: &str) -> Result<Option<String>, ConnectError> {
-        Ok(None)
+    fn may_drop(&self, queue: &str) -> Result<Option<String>, ConnectError> {
+        Err(ConnectError::Other(format!("nobody tells what this server drops of the queue '{queue}'").into()))
+    }
+
+    /// Advice that takes a question which nobody asks in passing.
+    fn advise(&self) -> Vec<Advice> {
+        Vec::new()
     }
 
     /// Removes a queue with all that is in it. A queue that does not exist is no error.

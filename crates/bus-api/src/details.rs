@@ -1,7 +1,7 @@
 //! Fields of any bytes as an object in JSON: those of a Redis stream's entry, and what other programs send beside a payload.
 //!
 //! A value that is no UTF-8 is an object there, `{"base64":"…"}`; a name that is none is `base64:…`, and so is one that begins
-//! like that itself. So no byte is lost. Their order stays, and so does a name that comes twice.
+//! like that itself. So no byte is lost. They stay in the order in which they are added.
 
 use std::fmt::Write;
 
@@ -36,6 +36,13 @@ impl Object {
     /// A field of any bytes.
     pub fn add(&mut self, name: &[u8], value: &[u8]) {
         self.add_json(name, &value_in_json(value).to_string());
+    }
+
+    /// A field of several texts: an array, if there are more than one.
+    pub fn add_all<'a>(&mut self, name: &[u8], values: impl Iterator<Item = &'a str>) {
+        let mut values: Vec<Value> = values.map(Value::from).collect();
+        let value = if values.len() == 1 { values.remove(0) } else { Value::Array(values) };
+        self.add_json(name, &value.to_string());
     }
 
     /// A field whose value is JSON already.

@@ -29,6 +29,7 @@
 //! What is to be known before anybody connects (URLs, port, ways) its adapter tells in a [`Transport`].
 
 pub mod adaptive;
+mod advice;
 pub mod conformance;
 mod connection;
 pub mod details;
@@ -46,6 +47,7 @@ mod transport;
 pub mod url;
 pub mod wire;
 
+pub use advice::{Advice, Cost};
 pub use connection::{About, Connection};
 pub use error::{BatchError, ConnectError, Fate, LendError, PublishError, ReceiveError};
 pub use gap::{GAP_KIND, Gap};
@@ -59,4 +61,4 @@ pub use token::{NoToken, ResumeToken};
 pub use topic::{
     Capabilities, Event, Foreign, Message, Policy, Publisher, PublisherState, Start, Subscriber, TopicConfig,
 };
-pub use transport::{Advice, Cost, Transport};
+pub use transport::Transport;

@@ -9,7 +9,7 @@ use crate::wire::check_name;
 /// The longest name on a server, in bytes.
 const MOST_BYTES: usize = 255;
 
-/// What stands before a name of ours in an option of a URL: `name.btc=market:BTC/USDT@trade`.
+/// What stands before a name of ours in an option of a URL: `name.btc=market:BTC/USDT%40trade`.
 pub(crate) const NAME_OPTION: &str = "name.";
 
 /// What topics are called on the server, where a URL says that it is not their own name.

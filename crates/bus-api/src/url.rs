@@ -121,6 +121,16 @@ impl Url {
     }
 }
 
+/// A URL without names of topics, and what a topic is called on its server.
+pub fn at_server(url: &str, topic: &str) -> (String, String) {
+    let Some((place, options)) = url.split_once('?') else { return (url.to_owned(), topic.to_owned()) };
+    let is_name = |option: &&str| option.starts_with(NAME_OPTION);
+    let (names, others): (Vec<&str>, Vec<&str>) = options.split('&').partition(is_name);
+    let theirs = |option: &&str| option.strip_prefix(NAME_OPTION)?.strip_prefix(topic)?.strip_prefix('=').map(decode);
+    let theirs = names.iter().find_map(theirs).and_then(Result::ok).unwrap_or_else(|| topic.to_owned());
+    (if others.is_empty() { place.to_owned() } else { format!("{place}?{}", others.join("&")) }, theirs)
+}
+
 impl std::fmt::Debug for Url {
     /// Without what may be secret.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -203,6 +213,9 @@ fn read_options(options: Option<&str>, known: &[&str]) -> Result<(BTreeMap<Strin
         let (name, value) = option.split_once('=').map_or((option, None), |(name, value)| (name, Some(value)));
         let theirs = value.filter(|theirs| !theirs.is_empty());
         if let Some((ours, theirs)) = name.strip_prefix(NAME_OPTION).zip(theirs) {
+            if theirs.contains('@') {
+                return Err(format!("'{NAME_OPTION}{ours}' in the URL has an '@'; write %40"));
+            }
             names.add(ours, decode(theirs)?)?;
             continue;
         }
@@ -263,6 +276,18 @@ mod tests {
 
     fn parse(url: &str) -> Result<Url, ConnectError> {
         Url::parse(url, &["streams", "tls", "ca", "cert", "key"], FORM)
+    }
+
+    #[test]
+    fn a_topic_is_called_at_its_server_what_the_url_says() {
+        for (url, topic, at) in [
+            ("x://a", "btc", ("x://a", "btc")),
+            ("x://a?name.btc=m:BTC%40t&tls", "btc", ("x://a?tls", "m:BTC@t")),
+            ("x://a?name.btc=m", "eth", ("x://a", "eth")),
+            ("x://a?name.bt=m&streams", "btc", ("x://a?streams", "btc")),
+        ] {
+            assert_eq!(at_server(url, topic), (at.0.to_owned(), at.1.to_owned()), "{url}");
+        }
     }
 
     #[test]

@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::{KafkaError, KafkaResult, RDKafkaErrorCode as Code};
-use rdkafka::message::{BorrowedMessage, Headers as _};
+use rdkafka::message::BorrowedMessage;
 use rdkafka::{Message as _, Offset, TopicPartitionList};
 use tickpath_bus_api::details::{self, Object};
 use tickpath_bus_api::{ConnectError, Event, Gap, PublisherState, ReceiveError, ResumeToken, Start, Subscriber, wire};
 use tickpath_clock::{Wait, utc_ns};
 
 use crate::answer::ServerError;
+use crate::brokers;
 use crate::cluster::{Cluster, drain};
 use crate::deadline::whole_ms;
 use crate::lookout::Lookout;
@@ -297,12 +298,10 @@ fn beside(message: &BorrowedMessage<'_>) -> Option<String> {
     if let Some(key) = message.key() {
         object.add(b"key", key);
     }
-    for header in message.headers().into_iter().flat_map(|headers| headers.iter()) {
-        match header.value {
-            Some(value) => headers.add(header.key.as_bytes(), value),
-            None => headers.add_json(header.key.as_bytes(), "null"),
-        }
-    }
+    brokers::headers(message, |name, value| match value {
+        Some(value) => headers.add(name, value),
+        None => headers.add_json(name, "null"),
+    });
     object.add_object(b"headers", headers);
     if message.payload().is_none() {
         object.add_json(b"tombstone", "true");

@@ -171,10 +171,7 @@ impl Connection for LogBus {
         let mut subscriber = LogSubscriber::new(self.place(topic)?, self.clock, start, wait, None);
         match subscriber.attach() {
             Err(OpenError::NotFound(_)) => {
-                // Whatever comes first is "from now on"; what is gone before we see the topic is told as a gap.
-                if matches!(start, Start::Now | Start::Oldest) {
-                    subscriber.start = Start::Sequence(0);
-                }
+                subscriber.await_topic();
                 adaptive::subscriber(wait, subscriber)
             }
             Err(e) => Err(connect_error(e)),
@@ -202,6 +199,10 @@ impl Connection for LogBus {
 
     fn waiting(&self, queue: &str) -> Result<Option<u64>, ConnectError> {
         queue::waiting(&self.queue_place(queue)?).map(Some)
+    }
+
+    fn may_drop(&self, queue: &str) -> Result<Option<String>, ConnectError> {
+        self.queue_place(queue).map(|_place| None)
     }
 
     fn remove_queue(&self, queue: &str) -> Result<(), ConnectError> {

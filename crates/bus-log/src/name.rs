@@ -1,33 +1,37 @@
 //! The files of a log that is in use may be removed: by an administrator, or by systemd, which removes those of a user who
-//! logs out (`RemoveIPC=yes` in `logind.conf`). Both ends then go on with files that nobody else finds. So each looks once
-//! a second whether its log still lies under its name.
+//! logs out (`RemoveIPC=yes` in `logind.conf`). Both ends then go on with files that nobody else finds. So a publisher looks
+//! once a second whether its log still lies under its name, and a subscriber ten times.
 //!
 //! ```text
 //!   publisher   name gone ──> makes the log anew, and goes on there with the next number
 //!                   └─ another has made it meanwhile ──> each publish is refused, in words
+//!   pusher      name gone, and messages that nobody has finished ──> each push is refused, in words, until they are
 //!   subscriber  name gone ──> outage() says so ──> reads the old log to its end ──> goes on in the new one
 //! ```
 //!
-//! A subscriber loses nothing of a publisher that goes on: the old log is final before the new one is there, and the
-//! numbers go on.
+//! A subscriber loses nothing of a publisher that goes on, unless the new ring has gone round before it looks: the old log
+//! is final before the new one is there, and the numbers go on.
 
 use tickpath_bus_api::PublishError;
 use tickpath_clock::{Clock, HostClock};
 use tickpath_log::{Config, OpenError, Place, Writer};
 
-/// How often one looks, in nanoseconds.
+/// How often a publisher looks, in nanoseconds.
 const LOOK_NS: u64 = 1_000_000_000;
 
-/// How often one looks for the new log while the name of the old one is gone.
+/// How often a subscriber does: what its publisher writes to the new log meanwhile must stay there.
+const READ_LOOK_NS: u64 = 100_000_000;
+
+/// How often one looks for the new log while the name of the old one is gone, and tries to make it.
 const LOOK_FOR_NEXT_NS: u64 = 10_000_000;
 
 /// How many calls go by, at most, between two looks at the clock.
-const MOST_CALLS: u32 = 1024;
+const MOST_CALLS: u32 = 16;
 
 /// Calls that take less than this together need no look at the clock between them.
 const CLOSE_NS: u64 = 1_000_000;
 
-/// Says once a second that it is time to look.
+/// Says when it is time to look.
 struct Lookout {
     clock: HostClock,
     /// Calls until the next look at the clock, and how many that were at first.
@@ -36,12 +40,15 @@ struct Lookout {
     /// When the clock was looked at, and when a look was due; ticks.
     asked: u64,
     looked: u64,
+    /// [`CLOSE_NS`] in ticks.
+    close: u64,
 }
 
 impl Lookout {
     fn new(clock: HostClock) -> Self {
         let now = clock.ticks();
-        Self { clock, left: 1, calls: 1, asked: now, looked: now }
+        let close = clock.calibration().ticks_of_ns(CLOSE_NS);
+        Self { clock, left: 1, calls: 1, asked: now, looked: now, close }
     }
 
     /// True if it is time to look. To be asked at each call.
@@ -49,6 +56,11 @@ impl Lookout {
     fn is_due(&mut self, every_ns: u64) -> bool {
         self.left -= 1;
         self.left == 0 && self.ask_clock(every_ns)
+    }
+
+    /// The same, looking at the clock now.
+    fn is_due_now(&mut self, every_ns: u64) -> bool {
+        self.ask_clock(every_ns)
     }
 
     #[cold]
@@ -77,13 +89,15 @@ pub(crate) struct NameWatch<T> {
     lookout: Lookout,
     is_gone: bool,
     next: Option<T>,
+    /// Why the next one, which is there, cannot be opened.
+    refused: Option<String>,
     /// How often it has gone on in another log.
     moved: u64,
 }
 
 impl<T> NameWatch<T> {
     pub(crate) fn new(clock: HostClock) -> Self {
-        Self { lookout: Lookout::new(clock), is_gone: false, next: None, moved: 0 }
+        Self { lookout: Lookout::new(clock), is_gone: false, next: None, refused: None, moved: 0 }
     }
 
     /// True if it is time for [`Self::look`]. To be asked whenever there is nothing to read.
@@ -106,11 +120,21 @@ impl<T> NameWatch<T> {
             return Some(next);
         }
         self.is_gone = is_removed();
+        self.refused = None;
         if self.is_gone {
-            // One that cannot be opened is looked at again.
-            self.next = open().ok();
+            match open() {
+                Ok(next) => self.next = Some(next),
+                Err(OpenError::NotFound(_) | OpenError::NoQueue(_)) => {}
+                Err(refused) => self.refused = Some(refused.to_string()),
+            }
         }
         None
+    }
+
+    /// Looks whether the log has its name, for who does not go on yet.
+    #[cold]
+    pub(crate) fn note(&mut self, is_removed: impl FnOnce() -> bool) {
+        self.is_gone = is_removed();
     }
 
     /// The longest sleep before the next look.
@@ -126,13 +150,15 @@ impl<T> NameWatch<T> {
 
     /// Why nothing new may come, in words.
     pub(crate) fn outage(&self, place: &Place) -> Option<String> {
-        self.is_gone.then(|| {
-            format!("{}; what its publisher still writes there arrives, and the new ones are looked for", gone(place))
-        })
+        let next = match &self.refused {
+            Some(refused) => format!("the new ones cannot be used: {refused}"),
+            None => "the new ones are looked for".to_owned(),
+        };
+        self.is_gone.then(|| format!("{}; what its publisher still writes there arrives, and {next}", gone(place)))
     }
 
     fn every_ns(&self) -> u64 {
-        if self.is_gone { LOOK_FOR_NEXT_NS } else { LOOK_NS }
+        if self.is_gone { LOOK_FOR_NEXT_NS } else { READ_LOOK_NS }
     }
 }
 
@@ -157,14 +183,20 @@ struct Named {
     lookout: Lookout,
     /// How often it has made its log anew.
     made: u64,
-    /// It could not, and tries again with each message.
-    is_lost: bool,
+    /// Why it has not, until it has.
+    lost: Option<Lost>,
+}
+
+/// Why a log was not made anew.
+struct Lost {
+    sentence: String,
+    may_pass: bool,
 }
 
 impl NamedWriter {
     /// The writer of a log that was opened so.
     pub(crate) fn new(writer: Writer, config: Config, clock: HostClock) -> Self {
-        let named = Some(Named { config, clock, lookout: Lookout::new(clock), made: 0, is_lost: false });
+        let named = Some(Named { config, clock, lookout: Lookout::new(clock), made: 0, lost: None });
         Self { writer, named }
     }
 
@@ -177,12 +209,15 @@ impl NamedWriter {
         self.named.as_ref().map_or(0, |named| named.made)
     }
 
-    /// Looks whether the log still has its name, if it is time to; to be called before each publish, and where there is
-    /// nothing to publish.
+    /// Looks whether the log still has its name, if it is time to; to be called before each publish, with its stamp, and where
+    /// there is nothing to publish.
     #[inline(always)]
-    pub(crate) fn look(&mut self) -> Result<(), PublishError> {
+    pub(crate) fn look(&mut self, stamp: u64) -> Result<(), PublishError> {
         match &mut self.named {
-            Some(named) if named.lookout.left == 1 => named.look_if_due(&mut self.writer),
+            // A stamp is of now, nearly always, and is at hand.
+            Some(named) if named.lookout.left == 1 || stamp.wrapping_sub(named.lookout.asked) > named.lookout.close => {
+                named.look_if_due(&mut self.writer)
+            }
             Some(named) => {
                 named.lookout.left -= 1;
                 Ok(())
@@ -196,24 +231,54 @@ impl Named {
     #[cold]
     #[inline(never)]
     fn look_if_due(&mut self, writer: &mut Writer) -> Result<(), PublishError> {
-        let is_gone = self.lookout.is_due(LOOK_NS) && writer.is_removed();
-        if !is_gone && !self.is_lost {
+        let every_ns = if self.lost.is_some() { LOOK_FOR_NEXT_NS } else { LOOK_NS };
+        let is_due = self.lookout.is_due_now(every_ns);
+        // A fork's copy of a writer is refused by the publish itself.
+        if writer.is_forked() {
             return Ok(());
         }
-        match writer.renew(&self.config, self.clock.calibration()) {
-            Ok(()) => {
-                (self.made, self.is_lost) = (self.made + 1, false);
-                Ok(())
+        match &self.lost {
+            Some(lost) if !is_due => return Err(lost.told()),
+            Some(_) => {}
+            None if is_due && writer.is_removed() => {}
+            None => return Ok(()),
+        }
+        let place = &self.config.place;
+        let unfinished = writer.unfinished();
+        let renewed = match unfinished {
+            0 => writer.renew(&self.config, self.clock.calibration()),
+            _ => Ok(()),
+        };
+        let lost = match renewed {
+            Ok(()) if unfinished == 0 => {
+                (self.made, self.lost) = (self.made + 1, None);
+                return Ok(());
             }
-            Err(e) => {
-                self.is_lost = true;
-                self.lookout.ask_next();
-                let lost = format!("{}, and this publisher cannot make them anew: {e}", gone(&self.config.place));
-                match e {
-                    OpenError::HasWriter { .. } => Err(PublishError::Other(lost.into())),
-                    _ => Err(PublishError::Unavailable(lost)),
-                }
-            }
+            Ok(()) => Lost {
+                sentence: format!(
+                    "{}: {unfinished} messages wait there for those who had it open to finish them. Open another pusher to go \
+                     on without these",
+                    gone(place)
+                ),
+                may_pass: true,
+            },
+            Err(e) => Lost {
+                sentence: format!("{}, and this publisher cannot make them anew: {e}", gone(place)),
+                may_pass: !matches!(e, OpenError::HasWriter { .. }),
+            },
+        };
+        self.lookout.ask_next();
+        let told = lost.told();
+        self.lost = Some(lost);
+        Err(told)
+    }
+}
+
+impl Lost {
+    fn told(&self) -> PublishError {
+        match self.may_pass {
+            true => PublishError::Unavailable(self.sentence.clone()),
+            false => PublishError::Other(self.sentence.clone().into()),
         }
     }
 }

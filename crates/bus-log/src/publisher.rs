@@ -24,8 +24,8 @@ impl LogPublisher {
     #[inline(never)]
     fn rehearse(&mut self) {
         let Self { named, last_bytes, warm } = self;
-        // The next message may be far: it will find the log that it belongs to.
-        let _ = named.look();
+        // The next message may be far: it will find the log that it belongs to. Its error is told then, too.
+        let _ = named.look(0);
         named.writer.keep_warm(*last_bytes);
         let make = || named.writer.rehearsal().ok().map(|made| Self::new(NamedWriter::unnamed(made.writer)));
         let Some((stage, message)) = warm.stage(make, *last_bytes) else { return };
@@ -39,7 +39,7 @@ impl Publisher for LogPublisher {
     #[inline]
     fn publish(&mut self, stamp: u64, kind: u8, payload: &[u8]) -> Result<(), PublishError> {
         self.last_bytes = payload.len();
-        self.named.look()?;
+        self.named.look(stamp)?;
         self.named.writer.publish(stamp, kind, payload).map(|_| ()).map_err(publish_error)
     }
 
@@ -54,7 +54,7 @@ impl Publisher for LogPublisher {
 
     fn publish_batch(&mut self, stamp: u64, kind: u8, payloads: &[&[u8]]) -> Result<(), BatchError> {
         self.last_bytes = payloads.last().map_or(self.last_bytes, |payload| payload.len());
-        self.named.look().map_err(|e| BatchError::at(0, e))?;
+        self.named.look(stamp).map_err(|e| BatchError::at(0, e))?;
         publish_batch(&mut self.named.writer, stamp, kind, payloads)
     }
 

@@ -65,12 +65,12 @@ struct LogPusher {
 impl Pusher for LogPusher {
     #[inline]
     fn push(&mut self, stamp: u64, kind: u8, payload: &[u8]) -> Result<(), PublishError> {
-        self.named.look()?;
+        self.named.look(stamp)?;
         self.named.writer.publish(stamp, kind, payload).map(|_| ()).map_err(publish_error)
     }
 
     fn push_batch(&mut self, stamp: u64, kind: u8, payloads: &[&[u8]]) -> Result<(), BatchError> {
-        self.named.look().map_err(|e| BatchError::at(0, e))?;
+        self.named.look(stamp).map_err(|e| BatchError::at(0, e))?;
         publish_batch(&mut self.named.writer, stamp, kind, payloads)
     }
 
@@ -112,13 +112,15 @@ impl Puller for LogPuller {
             let message = Message { sequence: Some(sequence), stamp, kind, payload, origin: None };
             handler(Pulled::plain(message, redelivered));
         });
-        // Acknowledgements of what was pulled belong to the log that it came from.
         if let Ok(0) = pulled
-            && !puller.holds()
             && self.name.is_due()
         {
+            let is_removed = || puller.is_removed();
             let next = || tickpath_log::Puller::open(&self.place, self.delivery);
-            if let Some(next) = self.name.look(|| puller.is_removed(), next) {
+            if puller.holds() {
+                // What it acknowledges belongs to the log that it came from.
+                self.name.note(is_removed);
+            } else if let Some(next) = self.name.look(is_removed, next) {
                 self.puller = Some(next);
             }
         }

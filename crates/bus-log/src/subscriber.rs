@@ -18,8 +18,9 @@ use crate::warm::Warm;
 
 pub(crate) struct LogSubscriber {
     place: Place,
-    /// Where it begins.
-    pub(crate) start: Start,
+    start: Start,
+    /// Its topic was not there: whatever comes first is "from now on", and what is gone before is told as a gap.
+    was_absent: bool,
     wait: Wait,
     reader: Option<Reader>,
     name: NameWatch<Reader>,
@@ -58,6 +59,7 @@ impl LogSubscriber {
         Self {
             place,
             start,
+            was_absent: false,
             wait,
             reader,
             name: NameWatch::new(clock),
@@ -70,7 +72,16 @@ impl LogSubscriber {
         }
     }
 
+    /// Begins with the first message that its topic ever has, which is not there.
+    pub(crate) fn await_topic(&mut self) {
+        self.was_absent = matches!(self.start, Start::Now | Start::Oldest);
+    }
+
     pub(crate) fn attach(&mut self) -> Result<(), OpenError> {
+        if self.was_absent {
+            let oldest = Reader::open(&self.place, tickpath_log::Start::Oldest, Registration::Unregistered)?;
+            self.start = Start::Sequence(oldest.first_sequence());
+        }
         let Begun { reader, is_same, before } = start::open(&self.place, self.start)?;
         if matches!(self.wait, Wait::Busy | Wait::Adaptive) {
             // What it takes to begin with is not taken from a message that comes.

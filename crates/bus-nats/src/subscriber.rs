@@ -154,7 +154,7 @@ fn headers(headers: &HeaderMap) -> Option<String> {
     let (mut object, mut fields) = (Object::default(), Object::default());
     for (name, values) in headers.iter() {
         let name: &str = name.as_ref();
-        values.iter().for_each(|value| fields.add(name.as_bytes(), value.as_str().as_bytes()));
+        fields.add_all(name.as_bytes(), values.iter().map(|value| value.as_str()));
     }
     object.add_object(b"headers", fields);
     object.if_any()

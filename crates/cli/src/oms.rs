@@ -14,7 +14,7 @@ use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
 use rustix::process::{Pid, Signal};
 use tickpath_client::{Event, Since};
-use tickpath_clock::utc_ns;
+use tickpath_clock::{AtLogout, utc_ns};
 use tickpath_log::{Process, Reader, Registration, Start};
 use tickpath_server::settings::{
     self, AccountPattern, EditError, InitError, NewUser, ROLES, Settings, User, Users, UsersFile,
@@ -220,7 +220,7 @@ fn reload(file: &Path) -> anyhow::Result<Outcome> {
 
 fn check(file: &Path) -> anyhow::Result<Outcome> {
     let settings = read(file)?;
-    let doubts = settings.doubts().into_iter().chain(settings.limit_doubts());
+    let doubts = settings.doubts(AtLogout::here()).into_iter().chain(settings.limit_doubts());
     doubts.for_each(|doubt| note(&format!("tickpath: {doubt}")));
     say(&format!("{}\n", summary(&settings)))?;
     Ok(Outcome::Good)

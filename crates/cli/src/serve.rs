@@ -14,7 +14,7 @@ use sd_notify::NotifyState;
 use serde_json::json;
 use signal_hook::consts::signal::SIGHUP;
 use signal_hook::flag;
-use tickpath_clock::{Clock, HostClock, sleep_ns};
+use tickpath_clock::{AtLogout, Clock, HostClock, sleep_ns};
 use tickpath_log::{Config as LogConfig, Place, Policy, Reader, Registration, Start, Writer};
 use tickpath_server::settings::{Settings, Shown, Users};
 use tickpath_server::{Lines, ServerConfig};
@@ -41,7 +41,7 @@ pub fn run(settings: &Settings) -> anyhow::Result<Outcome> {
     let stop = stop_on_signals().context("cannot listen for signals")?;
     flag::register(SIGHUP, server.reload.clone()).context("cannot listen for signals")?;
     let lines = Lines { oms: settings.name.clone(), form: settings.shown.log, write: note };
-    for doubt in settings.doubts() {
+    for doubt in settings.doubts(AtLogout::here()) {
         lines.say("doubt", &[], &doubt);
     }
     let shown = show(settings, &mut server, &lines)?;

@@ -5,9 +5,18 @@
 //! and those who linger.
 
 /// The files that say whether it does, later ones before earlier ones: systemd reads those of a folder by their names.
-const FOLDERS: [&str; 3] =
-    ["/usr/lib/systemd/logind.conf.d", "/run/systemd/logind.conf.d", "/etc/systemd/logind.conf.d"];
-const FILES: [&str; 2] = ["/usr/lib/systemd/logind.conf", "/etc/systemd/logind.conf"];
+const FOLDERS: [&str; 4] = [
+    "/usr/lib/systemd/logind.conf.d",
+    "/usr/local/lib/systemd/logind.conf.d",
+    "/run/systemd/logind.conf.d",
+    "/etc/systemd/logind.conf.d",
+];
+const FILES: [&str; 4] = [
+    "/usr/lib/systemd/logind.conf",
+    "/usr/local/lib/systemd/logind.conf",
+    "/run/systemd/logind.conf",
+    "/etc/systemd/logind.conf",
+];
 
 /// Words of systemd for no.
 const NO: [&str; 6] = ["no", "false", "off", "0", "n", "f"];

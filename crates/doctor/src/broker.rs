@@ -13,7 +13,7 @@ pub fn broker(url: &str) -> Vec<Finding> {
     match connect(url) {
         Ok(connection) => {
             let about = connection.about();
-            let advised = (transport.advise)(&about).into_iter().map(finding);
+            let advised = (transport.advise)(&about).into_iter().chain(connection.advise()).map(finding);
             std::iter::once(is(url, &about, transport)).chain(advised).collect()
         }
         Err(why) => vec![Finding::unknown("broker", why.to_string())],

@@ -14,7 +14,8 @@ use std::fs::{self, DirBuilder};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 
-use crate::fork::Birthplace;
+use tickpath_clock::Birthplace;
+
 use crate::lock::{self, ByteLock, TryLock};
 use crate::mapping::{Access, Mapping, allocate};
 use crate::place::WRITER_LOCK;

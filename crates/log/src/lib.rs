@@ -65,8 +65,6 @@ mod files;
 #[cfg(not(loom))]
 mod folder;
 #[cfg(not(loom))]
-mod fork;
-#[cfg(not(loom))]
 mod guard;
 #[cfg(not(loom))]
 mod line;
@@ -104,13 +102,13 @@ mod writer;
 pub use claim::{Delivery, MAX_PULLERS};
 pub use control::{MAX_READERS, ReaderInfo};
 pub use error::{BatchError, PublishError, ReadError};
-#[cfg(not(loom))]
-pub use fork::Birthplace;
 pub use laned::Laned;
 pub use lanes::{LaneError, Lanes};
 pub use layout::{
     FIRST_KIND, FORMAT_VERSION, FRAME_HEADER_BYTES, HEADER_BYTES, MAX_PAYLOAD_BYTES, Owner, SEGMENT_HEADER_BYTES,
 };
+#[cfg(not(loom))]
+pub use tickpath_clock::Birthplace;
 
 pub use progress::Tail;
 

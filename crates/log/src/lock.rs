@@ -31,9 +31,10 @@ use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
+use tickpath_clock::Birthplace;
+
 use crate::Place;
 use crate::folder::Folder;
-use crate::fork::Birthplace;
 use crate::who::Who;
 
 /// Device and inode of a file.
@@ -117,7 +118,7 @@ impl Table {
             })?;
             match &tried {
                 // Somebody removed the file between our opening and locking it: that lock excludes nobody.
-                TryLock::Ours(lock) if file_at(place, name) != Some(lock.id) => continue,
+                TryLock::Ours(lock) if file_at(place, name).ok() != Some(lock.id) => continue,
                 _ => return Ok(tried),
             }
         }
@@ -330,8 +331,16 @@ pub(crate) fn file_id(file: &Metadata) -> FileId {
 }
 
 /// The file that has this name now.
-pub(crate) fn file_at(place: &Place, name: &str) -> Option<FileId> {
-    place.open_folder().and_then(|folder| folder.look(name)).map(|there| file_id(&there)).ok()
+pub(crate) fn file_at(place: &Place, name: &str) -> io::Result<FileId> {
+    place.open_folder().and_then(|folder| folder.look(name)).map(|there| file_id(&there))
+}
+
+/// True if another file has this name now, or none; false where that cannot be found out.
+pub(crate) fn is_gone(place: &Place, name: &str, file: FileId) -> bool {
+    match file_at(place, name) {
+        Ok(found) => found != file,
+        Err(e) => e.kind() == io::ErrorKind::NotFound,
+    }
 }
 
 fn range(kind: i32, start: i64, length: i64) -> libc::flock {

@@ -2,23 +2,30 @@
 
 use crate::Place;
 use crate::lock::{self, FileId};
-use crate::place::DATA;
+use crate::place::{CONTROL, DATA};
 
-/// The data file of a log as it lay under its name at one moment, to ask later whether it still does.
+/// The files of a log as they lay under their names at one moment, to ask later whether they still do.
 #[derive(Debug, Clone)]
 pub struct LogFile {
     place: Place,
-    file: Option<FileId>,
+    /// The data file, and the control file.
+    files: [Option<FileId>; 2],
 }
 
 impl LogFile {
     /// What lies there now.
     pub fn at(place: &Place) -> Self {
-        Self { place: place.clone(), file: lock::file_at(place, DATA) }
+        Self { place: place.clone(), files: [DATA, CONTROL].map(|name| lock::file_at(place, name).ok()) }
     }
 
-    /// True if it was there, and something else or nothing is now. Asks the operating system, about a microsecond.
+    /// True if one of them was there, and something else or nothing is now. Asks the operating system, some microseconds.
     pub fn is_removed(&self) -> bool {
-        self.file.is_some() && lock::file_at(&self.place, DATA) != self.file
+        let [data, control] = self.files;
+        self.is_data_removed() || data.and(control).is_some_and(|file| lock::is_gone(&self.place, CONTROL, file))
+    }
+
+    /// True if the data file was there, and something else or nothing is now.
+    pub(crate) fn is_data_removed(&self) -> bool {
+        self.files[0].is_some_and(|file| lock::is_gone(&self.place, DATA, file))
     }
 }

@@ -1,9 +1,8 @@
 //! A puller of a queue.
 
-use tickpath_clock::{Clock, HostClock, Wait};
+use tickpath_clock::{Birthplace, Clock, HostClock, Wait};
 
 use crate::claim::{Claim, Claimant, Claims, Delivery, MAX_PULLERS};
-use crate::fork::Birthplace;
 use crate::lock::{self, ByteLock, TryLock};
 use crate::place::READER_LOCKS;
 use crate::queue::{find_claims, lock_byte};

@@ -298,7 +298,7 @@ impl Reader {
     /// True if the log does not lie under its name any more: somebody has removed or replaced its data file. What its
     /// writer still publishes there arrives. Asks the operating system.
     pub fn is_removed(&self) -> bool {
-        self.data.is_some() && lock::file_at(&self.place, DATA) != self.data
+        self.data.is_some_and(|data| lock::is_gone(&self.place, DATA, data))
     }
 
     /// The process that writes the log now, if one does.

@@ -3,7 +3,8 @@
 use std::fs::File;
 use std::io;
 
-use crate::fork::Birthplace;
+use tickpath_clock::Birthplace;
+
 use crate::mapping::Access;
 use crate::place::DATA;
 use crate::progress::{Firm, Tail};

@@ -3,13 +3,12 @@
 use std::hint::black_box;
 use std::path::Path;
 
-use tickpath_clock::Calibration;
+use tickpath_clock::{Birthplace, Calibration};
 use zerocopy::IntoBytes;
 
 use crate::append::{AppendError, Appender, Blocked, Parts};
 use crate::control::{Control, MAX_READERS};
 use crate::files::{self, Shape};
-use crate::fork::Birthplace;
 use crate::guard::Others;
 use crate::layout::FIRST_KIND;
 use crate::lock::{self, ByteLock, TryLock};
@@ -106,11 +105,22 @@ impl Writer {
     }
 
     /// Makes the log anew where its files [were removed](Self::is_removed), and goes on there with the next number; what lies
-    /// under its name by now, if that is nobody else's, is taken up instead. On an error it has what it had.
+    /// under its name by now, if that is nobody else's, is taken up instead. On an error it has what it had. In shared memory
+    /// what is left of the files is removed, too: readers hold no place in a log whose control file is another one.
     pub fn renew(&mut self, config: &Config, calibration: &Calibration) -> Result<(), OpenError> {
+        if self.born.is_elsewhere() {
+            let what = "this process is a fork of the one that writes the log; open a log of your own here".to_owned();
+            return Err(OpenError::Config(what));
+        }
         let config = &Config { first_sequence: self.sequence(), ..config.with_group() };
         files::create_folder(config)?;
-        let lock = if self.has_lock() { None } else { Some(take_lock(config)?) };
+        let mut lock = if self.has_lock() { None } else { Some(take_lock(config)?) };
+        if self.place.is_shared_memory() && !self.data.is_data_removed() {
+            // What cannot be removed is taken up.
+            let _ = self.place.remove();
+            files::create_folder(config)?;
+            lock = Some(take_lock(config)?);
+        }
         let mut made = Self::locked(config, calibration, Others::Trusted, create)?;
         if self.control().group().is_some() {
             made.share_out(config)?;
@@ -120,15 +130,24 @@ impl Writer {
         Ok(())
     }
 
+    /// Messages of a queue that nobody has finished; of others none.
+    pub fn unfinished(&self) -> u64 {
+        self.control().group().map_or(0, |done| self.sequence().saturating_sub(done))
+    }
+
     /// Whether the file is there that keeps out a second writer.
     fn has_lock(&self) -> bool {
-        let is_there = |lock: &ByteLock| lock::file_at(&self.place, WRITER_LOCK) == Some(lock.file());
-        self._lock.as_ref().is_some_and(is_there)
+        self._lock.as_ref().is_some_and(|lock| !lock::is_gone(&self.place, WRITER_LOCK, lock.file()))
     }
 
     /// How it wakes who sleeps.
     pub(crate) fn barrier(&self) -> Barrier {
         self.barrier
+    }
+
+    /// True in a fork: there it is the parent's.
+    pub fn is_forked(&self) -> bool {
+        self.born.is_elsewhere()
     }
 
     /// The process that it is the writer of.
@@ -455,7 +474,9 @@ fn resume(
     if place.is_shared_memory() && !wanted.calibration.agrees_with(&found.calibration) {
         return Err(OpenError::Clock { place: place.clone(), found: clock_name(&found.calibration) });
     }
-    let calibration = wanted.calibration.as_bytes();
+    // One counter that was measured twice in a boot goes on as it was measured first.
+    let same_boot = wanted.calibration.agrees_with(&found.calibration);
+    let calibration = if same_boot { &found.calibration } else { &wanted.calibration }.as_bytes();
     // Not this configuration's: whoever made the log was killed before its first segment, and has told others this number.
     let first = found.first_sequence;
     let boot = wanted.calibration.boot_id;

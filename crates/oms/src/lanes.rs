@@ -185,10 +185,11 @@ impl LaneFiles {
         if !self.files[place].1.is_removed() {
             return None;
         }
-        self.is_told = true;
         let mut gone = self.files.iter().filter(|(_, file)| file.is_removed()).map(|(kind, _)| *kind);
         let first = gone.next()?;
-        Some((1 + gone.count(), first))
+        let count = 1 + gone.count();
+        self.is_told = true;
+        Some((count, first))
     }
 }
 

@@ -4,6 +4,7 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use tickpath_bus::url::at_server;
 use tickpath_log::{Place, Reader, Registration, Start};
 use tickpath_result::without_login;
 
@@ -15,15 +16,21 @@ pub(crate) fn address(url: &str, topic: &str) -> String {
 
 /// The same where the server has said already which one it is.
 pub(crate) fn address_at(url: &str, server: Option<&str>, topic: &str) -> String {
-    log_address(url, topic).unwrap_or_else(|| match server {
-        Some(server) => format!("{server}/{topic}"),
-        None => format!("{}/{topic}", one_name(without_login(url).trim_end_matches('/'))),
+    log_address(url, topic).unwrap_or_else(|| {
+        let (url, topic) = at_server(url, topic);
+        match server {
+            Some(server) => format!("{server}/{topic}"),
+            None => format!("{}/{topic}", one_name(without_login(&url).trim_end_matches('/'))),
+        }
     })
 }
 
 /// Where a topic lies as its URL says it, whichever server has that name today.
 pub(crate) fn said_address(url: &str, topic: &str) -> String {
-    log_address(url, topic).unwrap_or_else(|| format!("{}/{topic}", without_login(url).trim_end_matches('/')))
+    log_address(url, topic).unwrap_or_else(|| {
+        let (url, topic) = at_server(url, topic);
+        format!("{}/{topic}", without_login(&url).trim_end_matches('/'))
+    })
 }
 
 /// True if two of those are one: they say the same, or name what has one address now.

@@ -1,7 +1,7 @@
 //! What AMQP keeps to itself or others send beside their bytes is told: policies, by the management API, and headers.
 
 use lapin::types::{AMQPValue, FieldTable};
-use tickpath_bus_amqp::{AmqpBus, TRANSPORT};
+use tickpath_bus_amqp::AmqpBus;
 use tickpath_bus_api::conformance::free_port;
 use tickpath_bus_api::{Connection, Cost, Delivery, Event, Fate};
 use tickpath_clock::{Wait, sleep_ns};
@@ -31,10 +31,7 @@ fn a_policy_that_drops_or_refuses_is_named() {
         panic!("{:?} is told, and not '{told}'", bus.may_drop("orders"))
     };
     assert_eq!(policy(""), None);
-    let advice = |bus: &AmqpBus| {
-        let advised = (TRANSPORT.advise)(&bus.about());
-        advised.into_iter().find(|advice| advice.name == "RabbitMQ policies").expect("it is always there")
-    };
+    let advice = |bus: &AmqpBus| bus.advise().pop().expect("it is always there");
     assert!(advice(&bus).cost.is_none(), "{:?}", advice(&bus));
 
     let set = |definition: &str| own.control(&["set_policy", "--apply-to", "queues", "few", "^orders$", definition]);
@@ -89,6 +86,10 @@ fn headers_of_others_come_beside_their_bytes_from_an_exchange_of_any_name() {
 
 #[test]
 fn a_port_that_is_none_is_refused() {
-    let refused = AmqpBus::connect("amqp://127.0.0.1?management=x").expect_err("it is none").to_string();
-    assert!(refused.contains("'x' is no port of its management API"), "{refused}");
+    for (option, why) in
+        [("management=x", "'x' is no port"), ("name.a=amq.fanout", "broker's own"), ("name.a=b@c", "%40")]
+    {
+        let refused = AmqpBus::connect(&format!("amqp://127.0.0.1?{option}")).expect_err("refused").to_string();
+        assert!(refused.contains(why), "{refused}");
+    }
 }

@@ -65,6 +65,29 @@ fn each_finding_follows_from_what_the_host_tells() {
     }
 }
 
+/// A user that systemd knows, and that does not linger.
+#[test]
+fn files_that_a_logout_removes_are_at_risk() {
+    let root = tempdir().expect("a folder");
+    for (file, text) in [
+        ("proc/self/status", "Uid:\t1000\t1000\t1000\t1000\n"),
+        ("run/systemd/system/units", ""),
+        ("etc/systemd/logind.conf", "[Login]\n#RemoveIPC=no\n"),
+    ] {
+        let file = root.path().join(file);
+        fs::create_dir_all(file.parent().expect("it has one")).expect("made");
+        fs::write(file, text).expect("written");
+    }
+    let finding = || {
+        let found = host(&Host::under(root.path()));
+        found.into_iter().find(|finding| finding.name == "/dev/shm at logout").expect("it is looked at")
+    };
+    assert_eq!(finding().state, State::RisksSafety);
+    assert!(finding().remedy.contains("RemoveIPC=no"));
+    fs::write(root.path().join("etc/systemd/logind.conf"), "[Login]\nRemoveIPC=no\n").expect("written");
+    assert_eq!(finding().state, State::Good);
+}
+
 #[test]
 fn a_running_oms_with_a_low_limit_of_open_files_is_found() {
     for (name, limit, room, state) in [

@@ -1,7 +1,8 @@
 //! A reader's cursor in the control file.
 
+use tickpath_clock::Birthplace;
+
 use crate::control::{Control, MANDATORY};
-use crate::fork::Birthplace;
 use crate::lock::ByteLock;
 use crate::sync::Ordering;
 

@@ -2,6 +2,7 @@
 
 use std::os::unix::fs::FileExt;
 
+use tickpath_clock::Calibration;
 use tickpath_log::{Delivery, Policy, PublishError, ReadError, Reader, Start, Writer};
 
 use crate::{ALL_POLICIES, Scratch, payload, pull, read_on};
@@ -29,6 +30,21 @@ fn a_fork_does_not_publish() {
         assert!(before == std::fs::read(scratch.data()).expect("the log is there"));
         publish(&mut writer).expect("the writer itself goes on");
         assert_eq!(read_on(&mut reader, 0), 1);
+    }
+}
+
+#[test]
+fn a_fork_does_not_make_a_log_anew() {
+    for file in ["data", "writer.lock"] {
+        let scratch = Scratch::shared(Policy::Overwrite, 2);
+        let mut writer = scratch.writer();
+        std::fs::remove_file(scratch.data().with_file_name(file)).expect("the log is there");
+        assert!(writer.is_removed());
+        let (config, clock) = (scratch.config.clone(), Calibration::nanoseconds());
+        assert!(in_a_fork(|| writer.is_forked() && writer.renew(&config, &clock).is_err()));
+        assert!(!scratch.data().with_file_name(file).exists(), "{file}");
+        writer.renew(&config, &clock).expect("nobody else has it");
+        assert!(!writer.is_removed() && !writer.is_forked());
     }
 }
 

@@ -169,11 +169,20 @@ pub(super) fn poll_ticks<C: Clock>(
     sequencer: &mut Sequencer<C>,
 ) -> Result<usize, OmsError> {
     let Some(ticks) = ticks else { return Ok(0) };
-    let done = turn(ticks, |message| take_tick(message, || &mut *sequencer))?;
-    if done == 0 && sequencer.is_time_to_look_at_ticks() && ticks.is_removed() {
-        // Its publisher makes it anew, with prices that are younger than all that were read.
-        let made = Reader::open(ticks.place(), Start::Oldest, Registration::Registered);
-        made.into_iter().for_each(|made| *ticks = made);
+    let mut done = turn(ticks, |message| take_tick(message, || &mut *sequencer))?;
+    if done == 0
+        && sequencer.is_time_to_look_at_ticks()
+        && ticks.is_removed()
+        && let Ok(made) = Reader::open(ticks.place(), Start::Oldest, Registration::Registered)
+    {
+        // Its publisher has made it anew, and writes to the old one no more: what is left there comes first.
+        loop {
+            match turn(ticks, |message| take_tick(message, || &mut *sequencer))? {
+                0 => break,
+                some => done += some,
+            }
+        }
+        *ticks = made;
     }
     Ok(done)
 }

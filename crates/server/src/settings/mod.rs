@@ -262,8 +262,8 @@ impl Settings {
         venues.chain(self.users.list.iter().flat_map(of_user)).collect()
     }
 
-    /// What is no mistake, and yet may not be meant: a sentence each.
-    pub fn doubts(&self) -> Vec<String> {
+    /// What is no mistake, and yet may not be meant: a sentence each. `at_logout` is what becomes of this user's shared memory.
+    pub fn doubts(&self, at_logout: AtLogout) -> Vec<String> {
         let mut doubts = Vec::new();
         let is_defined = |pattern: &AccountPattern| self.accounts.iter().any(|limits| pattern.matches(limits.account));
         for user in &self.users.list {
@@ -298,7 +298,7 @@ impl Settings {
             let file = self.users_file.display();
             format!("{file}: others than its owner may read it; it holds secrets, `chmod 600` it")
         }));
-        if AtLogout::here() == AtLogout::Removed {
+        if at_logout == AtLogout::Removed {
             doubts.push(format!("{}: {}", AtLogout::DAMAGE, AtLogout::REMEDY));
         }
         doubts

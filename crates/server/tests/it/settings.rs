@@ -8,7 +8,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use tempfile::{TempDir, tempdir};
-use tickpath_clock::{Priority, Wait};
+use tickpath_clock::{AtLogout, Priority, Wait};
 use tickpath_market::{AccountId, Notional, Price, Quantity, SymbolId, VenueId};
 use tickpath_oms::{Layout, Rate, SessionConfig};
 use tickpath_orders::{
@@ -77,7 +77,7 @@ fn the_first_files_are_sound_and_say_what_holds_without_them() {
     assert_eq!(listed, ["BTCUSDT 1 1", "ETHUSDT 2 1"]);
     assert_eq!(settings.venues[0].rules, VenueRules::of(VenueId(1)));
     assert_eq!(settings.listen.unix, Some(files.at("oms.sock")));
-    assert_eq!(settings.doubts(), [""; 0]);
+    assert_eq!(settings.doubts(AtLogout::Kept("")), [""; 0]);
     for (name, expected) in [("users.toml", 0o600), ("trader.password", 0o600), ("admin.password", 0o600)] {
         assert_eq!(mode(&files.at(name)), expected, "{name}");
     }
@@ -469,7 +469,7 @@ fn passwords_go_unencrypted_to_no_port_that_others_can_reach_unless_the_file_say
         assert!(told.contains(&format!("oms.toml:{line}: {key}: others than this host can reach it")), "{told}");
         let open = format!("{key} = \"0.0.0.0:{port}\"");
         files.change("oms.toml", &open, &format!("{open}\ninsecure = true"));
-        let told = files.read().doubts();
+        let told = files.read().doubts(AtLogout::Kept(""));
         assert!(told.iter().any(|doubt| doubt.contains("passwords among it")), "{told:?}");
     }
     let files = Files::new();
@@ -485,11 +485,13 @@ fn what_may_not_be_meant_is_told_and_is_no_mistake() {
     files.change("oms.toml", "tcp = \"127.0.0.1:7001\"", "tcp = \"0.0.0.0:7001\"\ninsecure = true");
     files.change("oms.toml", "#web = \"127.0.0.1:8080\"", "web = \"0.0.0.0:8080\"\ninsecure = true");
     fs::set_permissions(files.at("users.toml"), fs::Permissions::from_mode(0o644)).expect("it is ours");
-    let doubts = files.read().doubts();
+    let doubts = files.read().doubts(AtLogout::Kept(""));
     assert_eq!(doubts.len(), 4, "{doubts:?}");
     assert!(doubts[0].starts_with("user 'trader': no account of ") && doubts[0].ends_with(" matches '3*'"));
     assert!(doubts[2].starts_with("web 0.0.0.0:8080: others than this host can read it"), "{doubts:?}");
     assert!(doubts[1].contains("not encrypted") && doubts[3].contains("chmod 600"), "{doubts:?}");
+    let removed = files.read().doubts(AtLogout::Removed);
+    assert!(removed.len() == 5 && removed[4].contains("RemoveIPC=no"), "{removed:?}");
 }
 
 #[test]

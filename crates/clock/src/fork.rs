@@ -1,9 +1,7 @@
 //! Telling a process from its forks. A child has a copy of all writers and readers, on the same shared memory, and none
 //! of the locks that make them the only ones: they must not be used there.
 
-use std::sync::atomic::AtomicBool;
-
-use crate::sync::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// How many forks lie between this process and the first that opened a log. Changed by a fork only, so that its line
 /// stays in every cache.
