@@ -84,7 +84,7 @@ impl Inlet {
 
     /// Why there is no connection now, in a sentence.
     pub fn outage(&self) -> Option<String> {
-        self.reconnect.as_ref().map(Reconnect::why)
+        self.reconnect.as_ref().and_then(Reconnect::why)
     }
 
     /// The next message that is here.

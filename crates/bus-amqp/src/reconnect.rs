@@ -1,10 +1,10 @@
 //! Making a lost connection again, beside the thread that polls: connecting can take seconds, polling must not wait.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, TryRecvError, channel, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
-use tickpath_bus_api::Pause;
+use tickpath_bus_api::{Outage, Pause};
 
 use crate::error::ServerError;
 use crate::incarnation::Memory;
@@ -22,7 +22,7 @@ pub(crate) struct Reconnect {
     /// What was known before.
     memory: Memory,
     /// Why the last connection ended, then why the last attempt failed: a sentence.
-    why: Arc<Mutex<String>>,
+    why: Outage,
     /// The thread ends when this is gone.
     _wanted: Sender<()>,
 }
@@ -50,7 +50,7 @@ impl Reconnect {
     /// first.
     pub fn start(what: Wanted, why: &ServerError, lost: Option<Intake>, pause: Duration) -> Self {
         let memory = what.memory.clone();
-        let why = Arc::new(Mutex::new(what.server.sentence(why)));
+        let why = Outage::of(Some(what.server.sentence(why)));
         let known = why.clone();
         let (sender, outcome) = sync_channel(1);
         let (wanted, still_wanted) = channel();
@@ -67,8 +67,8 @@ impl Reconnect {
     }
 
     /// Why there is no connection now, in a sentence.
-    pub fn why(&self) -> String {
-        self.why.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    pub fn why(&self) -> Option<String> {
+        self.why.why()
     }
 
     /// What came of it, if it is over.
@@ -97,12 +97,12 @@ impl Reconnect {
     }
 }
 
-fn try_until_done(what: Wanted, why: &Mutex<String>, still_wanted: &Receiver<()>, outcome: &SyncSender<Outcome>) {
+fn try_until_done(what: Wanted, why: &Outage, still_wanted: &Receiver<()>, outcome: &SyncSender<Outcome>) {
     let Wanted { server, place, mut memory } = what;
     let mut pause = PAUSE;
     loop {
         match Intake::reopen(&server, &place, &mut memory) {
-            Err(e) if e.may_pass() => *why.lock().unwrap_or_else(PoisonError::into_inner) = server.sentence(&e),
+            Err(e) if e.may_pass() => why.say(server.sentence(&e)),
             made => {
                 // Who wanted it may have gone meanwhile.
                 let _ = outcome.send(Outcome { made, memory });

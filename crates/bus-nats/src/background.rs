@@ -4,12 +4,12 @@ use std::convert::Infallible;
 use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
 use futures_util::future::{Either, select};
-use tickpath_bus_api::Pause;
+use tickpath_bus_api::{Outage, Pause};
 use tokio::sync::oneshot;
 use tokio::task::coop::unconstrained;
 use tokio::time::sleep;
@@ -25,9 +25,6 @@ const PAUSE: Pause = Pause::between(Duration::from_millis(100), Duration::from_s
 /// Looks within the time that a server may say nothing. They are counted, not timed: a process that stood still has not
 /// listened meanwhile.
 const LOOKS: u32 = 8;
-
-/// Why there is no connection now, in a sentence.
-type Outage = Arc<Mutex<Option<String>>>;
 
 /// What such a thread does.
 pub(crate) trait Feed: Send + 'static {
@@ -81,7 +78,7 @@ impl Background {
 
     /// Why it has no connection now, in a sentence.
     pub fn outage(&self) -> Option<String> {
-        self.outage.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.outage.why()
     }
 }
 
@@ -146,7 +143,7 @@ impl<F: Feed> Life<F> {
             if !error.may_pass() {
                 self.feed.tell(sentence.clone());
             }
-            *self.outage.lock().unwrap_or_else(PoisonError::into_inner) = Some(sentence);
+            self.outage.say(sentence);
         }
     }
 
@@ -191,7 +188,7 @@ impl<F: Feed> Life<F> {
             Some(opened) => _ = opened.send(Ok(())),
             None => _ = reconnects.fetch_add(1, Ordering::Relaxed),
         }
-        *outage.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        outage.end();
         match unless(stop, until_lost(feed, &connected, server.silence())).await {
             Some(e) => End::Lost(e),
             None => {

@@ -1,10 +1,10 @@
 //! Making a lost connection again, beside who receives: connecting can take seconds, and looking must not wait.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use tickpath_bus_api::Pause;
+use tickpath_bus_api::{Outage, Pause};
 
 use crate::error::ServerError;
 use crate::server::Server;
@@ -42,7 +42,7 @@ impl<T: Send + 'static> State<T> {
     pub fn outage(&self) -> Option<String> {
         match self {
             Self::Connected(_) => None,
-            Self::Lost(reconnect) => reconnect.why.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            Self::Lost(reconnect) => reconnect.why.why(),
         }
     }
 
@@ -66,7 +66,7 @@ pub(crate) struct Reconnect<T> {
     /// How long it waited before it tried.
     pause: Pause,
     /// Why there is no connection: what ended the last one, then why the last attempt failed.
-    why: Arc<Mutex<Option<String>>>,
+    why: Outage,
     /// The thread ends when this is gone.
     _wanted: Arc<()>,
 }
@@ -75,7 +75,7 @@ type Outcome<T> = Result<T, ServerError>;
 
 impl<T: Send + 'static> Reconnect<T> {
     fn start(pause: Pause, server: Arc<Server>, why: Option<&ServerError>, open: Open<T>) -> Self {
-        let why = Arc::new(Mutex::new(why.map(|e| server.sentence(e))));
+        let why = Outage::of(why.map(|e| server.sentence(e)));
         let known = why.clone();
         let (sender, outcome) = sync_channel(1);
         let wanted = Arc::new(());
@@ -113,7 +113,7 @@ impl<T: Send + 'static> Reconnect<T> {
 fn try_until_done<T>(
     server: &Server,
     open: &Open<T>,
-    why: &Mutex<Option<String>>,
+    why: &Outage,
     still_wanted: &Weak<()>,
     outcome: &SyncSender<Outcome<T>>,
 ) {
@@ -121,7 +121,7 @@ fn try_until_done<T>(
     while still_wanted.strong_count() > 0 {
         match open(server) {
             Err(e) if e.may_pass() => {
-                *why.lock().unwrap_or_else(PoisonError::into_inner) = Some(server.sentence(&e));
+                why.say(server.sentence(&e));
                 pause.grow();
                 pause.sleep();
             }
