@@ -1,5 +1,7 @@
 //! What of a server's settings costs time or loses messages.
 
+use std::collections::BTreeSet;
+
 use tickpath_bus_api::{About, Advice};
 
 /// One look at a server.
@@ -8,7 +10,36 @@ type Look = fn(&About) -> Result<Advice, String>;
 /// All that is looked at.
 pub(crate) fn advise(about: &About) -> Vec<Advice> {
     let looks: [Look; 7] = [snapshots, append_only, replicas, subscribers, memory, clients, slow_commands];
-    looks.map(|look| look(about).unwrap_or_else(|why| Advice::unknown("Redis setting", why))).into()
+    let mut advised = Vec::new();
+    let mut untold = BTreeSet::new();
+    for look in looks {
+        match look(about) {
+            Ok(advice) => advised.push(advice),
+            Err(why) => _ = untold.insert(why),
+        }
+    }
+    advised.extend(rights(about));
+    let others = untold.into_iter().filter(|why| refused_command(why).is_none());
+    advised.extend(others.map(|why| Advice::unknown("Redis setting", why)));
+    advised
+}
+
+/// What this user may not run of what is asked here.
+fn rights(about: &About) -> Option<Advice> {
+    let refusals = about.settings.values().filter_map(|told| refused_command(told.as_ref().err()?));
+    let commands: BTreeSet<&str> = refusals.collect();
+    if commands.is_empty() {
+        return None;
+    }
+    let each = |before: &str| commands.iter().map(|command| format!("{before}{command}")).collect::<Vec<_>>();
+    let (named, added) = (each("").join(", "), each("+").join(" "));
+    let why = format!("this user may not run {named}: `ACL SETUSER NAME {added}` lets it, or name another user");
+    Some(Advice::unknown("Redis rights", why))
+}
+
+/// The command that an access list keeps from this user, if that is what a server said.
+fn refused_command(why: &str) -> Option<&str> {
+    why.split_once("NOPERM")?.1.split('\'').nth(1)
 }
 
 fn snapshots(about: &About) -> Result<Advice, String> {
@@ -137,6 +168,21 @@ mod tests {
         let settings = settings.iter().map(|&(name, value)| (name, Ok(value.to_owned()))).collect();
         let advised = advise(&About { settings, ..About::default() });
         advised.into_iter().find(|advice| advice.name == name).unwrap_or_else(|| panic!("nothing is said of {name}"))
+    }
+
+    #[test]
+    fn rights_that_are_missing_are_told_once_with_how_to_give_them() {
+        let refused = |command: &str| {
+            Err(format!("refused: NOPERM this user has no permissions to run the '{command}' command; change it"))
+        };
+        let settings = [("save", "config|get"), ("maxmemory", "config|get"), ("slowlog-len", "slowlog|len")];
+        let settings = settings.map(|(name, command)| (name, refused(command))).into();
+        let advised = advise(&About { settings, ..About::default() });
+        let told: Vec<_> = advised.iter().filter(|advice| advice.name == "Redis rights").collect();
+        let why = "this user may not run config|get, slowlog|len: `ACL SETUSER NAME +config|get +slowlog|len` lets it, or \
+                   name another user";
+        assert_eq!(told, [&Advice::unknown("Redis rights", why)]);
+        assert!(!advised.iter().any(|advice| advice.value.as_ref().is_err_and(|why| why.contains("NOPERM"))));
     }
 
     #[test]
