@@ -1,7 +1,7 @@
 //! Making a lost connection again, beside the thread that polls: connecting can take seconds, polling must not wait.
 
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, TryRecvError, channel, sync_channel};
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, TryRecvError, channel, sync_channel};
 use std::time::Duration;
 
 use tickpath_bus_api::{Outage, Pause};

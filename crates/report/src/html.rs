@@ -7,7 +7,7 @@
 use super::markup::escaped;
 use super::names::Titles;
 use super::page::{Section, list};
-use super::sentence::{headlines, host, samples_needed};
+use super::sentence::{headlines, host, invalid, samples_needed};
 use super::{bars, clients, depth, load, over_time, phases, published, runs, spread, waterfall};
 use tickpath_result::ResultFile;
 
@@ -53,8 +53,10 @@ const OPEN: usize = 4;
 fn header(result: &ResultFile, sections: &[Section]) -> String {
     let told = headlines(result);
     let (first, others) = told.split_at(if told.len() > OPEN + 1 { OPEN } else { told.len() });
+    let alarm = invalid(result);
+    let class = |line: &String| if alarm.as_ref() == Some(line) { " class=\"alarm\"" } else { "" };
     let items = |lines: &[String]| {
-        let items: String = lines.iter().map(|line| format!("<li>{}</li>\n", escaped(line))).collect();
+        let items: String = lines.iter().map(|line| format!("<li{}>{}</li>\n", class(line), escaped(line))).collect();
         format!("<ul class=\"headlines\">\n{items}</ul>\n")
     };
     let more = match others.len() {

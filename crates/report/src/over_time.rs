@@ -21,7 +21,8 @@ pub(super) fn section(result: &ResultFile) -> Option<Section> {
             let name = if several(name) { format!("{name} #{}", run.repeat) } else { name.clone() };
             let invalid = (!run.valid).then(|| "not valid".to_owned());
             let remark: Vec<String> = invalid.into_iter().chain(run.finding.clone()).collect();
-            page::figure(&name, &remark.join(", "), &chart(run, &name), &actors(run))
+            let figure = page::figure(&name, &remark.join(", "), &chart(run, &name), &actors(run));
+            if run.valid { figure } else { format!("<div class=\"broken\">{figure}</div>\n") }
         })
         .collect();
     if figures.is_empty() {

@@ -76,6 +76,11 @@ pub(super) fn list(facts: &[(String, String)]) -> String {
     if items.is_empty() { items } else { format!("<dl>\n{items}</dl>\n") }
 }
 
+/// The class of what shows a run that broke a rule: its bars are hollow, and its figures are struck out.
+pub(super) fn class(run: &Run) -> &'static str {
+    if run.valid { "" } else { " class=\"broken\"" }
+}
+
 /// What stands beside a run that broke a rule.
 pub(super) fn verdict(run: &Run) -> &'static str {
     if run.valid { "" } else { " <strong class=\"invalid\">not valid</strong>" }

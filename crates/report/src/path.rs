@@ -56,9 +56,10 @@ fn threads(run: &Run) -> Option<String> {
 pub(super) fn path_drawing(run: &Run) -> Option<String> {
     let (width, height, body) = drawn(run)?;
     Some(format!(
-        "<svg class=\"path\" viewBox=\"0 0 {width:.0} {height:.0}\" style=\"min-width:{:.0}px;max-width:{width:.0}px\" \
-         role=\"img\">{body}</svg>\n",
-        width * 0.8
+        "<div class=\"scroll\"><svg class=\"path\" viewBox=\"0 0 {width:.0} {height:.0}\" \
+         style=\"min-width:{:.0}px;max-width:{width:.0}px\" role=\"img\">{body}</svg></div>\n{}",
+        width * 0.8,
+        Path::of(run)?.list()
     ))
 }
 
@@ -197,6 +198,32 @@ impl Path {
             lines[2] += &format!("└{:─^width$}┘", "", width = BOX - 2);
         }
         lines.map(|line| format!("{}\n", line.trim_end())).concat()
+    }
+
+    /// The same from above to below, for a page that is too narrow for the drawing.
+    fn list(&self) -> String {
+        let time = |time: &Time| match time.p99.as_str() {
+            NONE => format!("<b>{}</b>", escaped(&time.p50)),
+            p99 => format!("<b>{}</b> · p99 {}", escaped(&time.p50), escaped(p99)),
+        };
+        let way = |from: usize| {
+            self.links
+                .get(from)
+                .map_or("not measured".to_owned(), |link| link.as_ref().map_or("not measured".to_owned(), time))
+        };
+        let station = |station: usize| {
+            let (name, stamp) = STATIONS[station];
+            let stamp = if stamp.is_empty() { String::new() } else { format!(" <small>{stamp}</small>") };
+            let on = if station < self.last { format!("<span>{}</span>", way(station)) } else { String::new() };
+            format!("<li>{name}{stamp}{on}</li>\n")
+        };
+        let stations: String = (self.first..=self.last).map(station).collect();
+        let span = |span: &Span| {
+            let (from, to) = (STATIONS[span.from].0, STATIONS[span.to].0);
+            format!("<li>{} <small>{from} → {to}</small><span>{}</span></li>\n", span.name, time(&span.time))
+        };
+        let spans: String = self.spans.iter().map(span).collect();
+        format!("<ol class=\"stations\">\n{stations}</ol>\n<ul class=\"spans\">\n{spans}</ul>\n")
     }
 
     /// Ways and spans whose median is known.

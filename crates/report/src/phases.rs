@@ -221,11 +221,12 @@ impl Cell {
             let to = place(ns as f64);
             format!("<line class=\"range\" x1=\"{from:.1}%\" y1=\"5\" x2=\"{to:.1}%\" y2=\"5\"/>")
         });
+        let class = if self.valid { "" } else { " class=\"broken\"" };
         let alarm = if self.valid { "" } else { "<abbr class=\"invalid\" title=\"not valid: see the run\">!</abbr>" };
         format!(
-            "<b>{}</b>{alarm}<svg class=\"cell\" height=\"10\" aria-hidden=\"true\"><line class=\"rail\" x1=\"0\" \
+            "<div{class}><b>{}</b>{alarm}<svg class=\"cell\" height=\"10\" aria-hidden=\"true\"><line class=\"rail\" x1=\"0\" \
              y1=\"5\" x2=\"100%\" y2=\"5\"/>{}<line class=\"mark\" x1=\"{from:.1}%\" y1=\"0\" x2=\"{from:.1}%\" \
-             y2=\"10\"/></svg><small>{}</small>",
+             y2=\"10\"/></svg><small>{}</small></div>",
             told(&self.hop),
             range.unwrap_or_default(),
             duration_or_none(self.hop.p99_ns)

@@ -2,7 +2,7 @@
 
 use super::markup::escaped;
 use super::names::{Titles, grouped, labels};
-use super::page::{Section, list, table, verdict};
+use super::page::{Section, class, list, table, verdict};
 use super::phases::{merged, receiver_cpu, told};
 use super::plain_table::PlainTable;
 use super::quantity::{NONE, count, duration, duration_or_none, figure};
@@ -50,7 +50,8 @@ const OPEN: usize = 2;
 fn fold(run: &Run, title: &str, open: &str) -> String {
     let notes: String = run.notes.iter().map(|note| format!("<p class=\"note\">{}</p>\n", escaped(note))).collect();
     format!(
-        "<details{open}><summary>{}{}<small>{}</small></summary>\n{notes}{}{}</details>\n",
+        "<details{open}{}><summary>{}{}<small>{}</small></summary>\n{notes}{}{}</details>\n",
+        class(run),
         escaped(title),
         verdict(run),
         escaped(&brief(run)),

@@ -48,6 +48,9 @@ const OPEN: usize = 4;
 const MOST_LINES: usize = 10;
 const CUTS: [&str; 9] = ["command", "depth", "batch", "transport", "rtt_ms", "workers", "pullers", "pull", "wait"];
 
+/// Lines of a chart, at most, whose repeats are told apart.
+const MOST_APART: usize = 6;
+
 /// The share of the raw latency that the one without the host's gaps stays under where that makes a difference.
 const DIFFERENT: f64 = 0.9;
 
@@ -103,7 +106,7 @@ struct Line<'a> {
 
 /// None if no curve reaches the 90th percentile.
 fn chart(hop: &str, caption: &str, runs: &[&Run]) -> Option<String> {
-    let labels = labels(runs);
+    let labels = told_apart(runs, labels(runs));
     let named = runs.iter().zip(&labels);
     let lines: Vec<Line<'_>> = named.filter_map(|(run, label)| Line::of(label, run.hops.get(hop)?)).collect();
     if !lines.iter().any(|line| line.raw.last().is_some_and(|(odds, _)| *odds > LEAST_ODDS)) {
@@ -127,6 +130,19 @@ fn chart(hop: &str, caption: &str, runs: &[&Run]) -> Option<String> {
     let description = "Along, the share of the messages; up, the latency; both logarithmic. The table has the figures.";
     let drawing = drawing(HEIGHT, &format!("{hop}, {caption}"), description, &body) + &words.legend();
     Some(figure(hop, caption, &drawing, &rows(hop, runs, &labels)))
+}
+
+/// Repeats of a chart that has few lines have names, and so colours, of their own.
+fn told_apart(runs: &[&Run], labels: Vec<String>) -> Vec<String> {
+    if runs.len() > MOST_APART {
+        return labels;
+    }
+    let several = |label: &String| labels.iter().filter(|other| *other == label).count() > 1;
+    let name = |(run, label): (&&Run, &String)| match several(label) {
+        true => format!("{label} #{}", run.repeat),
+        false => label.clone(),
+    };
+    runs.iter().zip(&labels).map(name).collect()
 }
 
 impl<'a> Line<'a> {

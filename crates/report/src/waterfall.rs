@@ -3,7 +3,7 @@
 
 use super::markup::escaped;
 use super::names::Titles;
-use super::page::{Section, folded, verdict};
+use super::page::{Section, class, folded, verdict};
 use super::path::{is_way, path_drawing, spans_within, ways};
 use super::quantity::{duration, share};
 use super::sentence::middle;
@@ -119,10 +119,10 @@ fn is_before(name: &str) -> bool {
 }
 
 fn figure(run: &Run, title: &str) -> Option<String> {
-    let path = path_drawing(run).map(|drawing| format!("<div class=\"scroll\">{drawing}</div>\n"));
+    let path = path_drawing(run);
     let parts: Vec<String> = path.into_iter().chain(Waterfall::of(run).map(|waterfall| waterfall.table())).collect();
     let caption = format!("<figcaption>{}{}</figcaption>", escaped(title), verdict(run));
-    (!parts.is_empty()).then(|| format!("<figure>\n{caption}\n{}</figure>\n", parts.concat()))
+    (!parts.is_empty()).then(|| format!("<figure{}>\n{caption}\n{}</figure>\n", class(run), parts.concat()))
 }
 
 /// A name without its joints.
