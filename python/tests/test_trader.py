@@ -85,6 +85,18 @@ def test_a_strategy_knows_its_orders_and_positions(desk: Desk) -> None:
     assert holder.held == {BTC: ONE}
 
 
+def test_an_order_that_is_denied_later_is_open_no_more(desk: Desk) -> None:
+    with desk.open() as orders:
+        # Armed, and then far from the market.
+        id = orders.submit(BTC, tp.BUY, 10, ONE, trigger=tp.when(BTC, "bid", at_least=1))
+        told: list[tuple[str | None, list[int]]] = []
+        while not told or told[-1][0] != "denied":
+            assert orders.wait(PATIENCE_S)
+            # As far as what is handed over has it, and no further.
+            told += [(event.exec_type, list(orders.open)) for event in orders.poll(1) if isinstance(event, tp.Report)]
+        assert told[0] == ("pending_new", [id]) and told[-1] == ("denied", []), told
+
+
 def test_the_oms_is_asked_how_an_order_stands(desk: Desk) -> None:
     with desk.open() as orders:
         id = orders.submit(BTC, tp.BUY, LOW, ONE)
@@ -146,6 +158,9 @@ def test_one_task_hears_while_others_send(desk: Desk, scheme: str, loop: object)
                 return sent
 
             hears = asyncio.create_task(hear())
+            await asyncio.sleep(0)
+            with pytest.raises(tp.InUse):
+                await anext(aiter(orders))
             sent = await asyncio.gather(send(), send(), send())
             await enough.wait()
             assert filled == set.union(*sent)
@@ -184,8 +199,12 @@ def test_several_subscribers_are_waited_for_at_once(any_place: Place) -> None:
         came = 0
         while came < 3:
             came += sum(len(subscriber.poll()) for subscriber in tp.wait_any(subscribers, 60))
-        with pytest.raises(ValueError, match="nothing to wait for"):
-            tp.wait_any([])
+        for wrong in ([], [1], subscribers[0]):
+            with pytest.raises(TypeError, match="a list of subscribers"):
+                tp.wait_any(wrong)  # type: ignore[arg-type]
+        for seconds in (-1, float("inf"), float("nan")):
+            with pytest.raises(ValueError, match="is none"):
+                tp.wait_any(subscribers, seconds)
     finally:
         for subscriber in subscribers:
             subscriber.close()
@@ -209,7 +228,7 @@ def test_events_are_rows() -> None:
     assert tp.as_dict(tp.Gap(None)) == {"event": "Gap", "missed": None}
     # Nothing that an event has is left out.
     kinds = ("getset_descriptor", "member_descriptor")
-    for kind in (tp.TopOfBook, tp.Trade, tp.Message, tp.Foreign, tp.Gap, tp.Report, tp.Denial, tp.NotTaken, tp.Notice):
+    for kind in (tp.TopOfBook, tp.Trade, tp.Message, tp.Foreign, tp.Gap, tp.Report, tp.Denial, tp.Notice, tp.Pulled):
         names = {name for name, value in vars(kind).items() if type(value).__name__ in kinds}
         assert names == set(tp._events._FIELDS[kind]), kind
     with pytest.raises(TypeError, match="is no event"):

@@ -5,7 +5,20 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ._native import Denial, Foreign, Gap, InDoubt, Message, Notice, NotTaken, Report, Subscriber, TopOfBook, Trade
+from ._native import (
+    Denial,
+    Foreign,
+    Gap,
+    InDoubt,
+    Message,
+    Notice,
+    NotTaken,
+    Pulled,
+    Report,
+    Subscriber,
+    TopOfBook,
+    Trade,
+)
 
 if TYPE_CHECKING:
     from ._native import _Event, _Told
@@ -29,12 +42,17 @@ _FIELDS: dict[type, tuple[str, ...]] = {
     NotTaken: _ORDER_ID,
     InDoubt: _ORDER_ID,
     Notice: ("what", "sentence"),
+    Pulled: ("message", "redelivered", "deliveries", "tag"),
 }
 
 
-def as_dict(event: "_Event | _Told | Denial") -> dict[str, Any]:
+LONGEST = 1e9
+"""Seconds that somebody can wait."""
+
+
+def as_dict(event: "_Event | _Told | Denial | Pulled") -> dict[str, Any]:
     """All that an event has, by name, with `event`, the name of its class: a row of a table, or an object in JSON. Prices and
-    quantities stay whole numbers of 10⁻⁸. The denial of a report is a dict itself.
+    quantities stay whole numbers of 10⁻⁸. The denial of a report, and the message of what was pulled, are dicts themselves.
 
         pandas.DataFrame(tp.as_dict(event) for event in ticks.poll())
     """
@@ -42,8 +60,9 @@ def as_dict(event: "_Event | _Told | Denial") -> dict[str, Any]:
     if fields is None:
         raise TypeError(f"{event!r} is no event: a subscriber or a session gives them")
     told = {"event": type(event).__name__, **{name: getattr(event, name) for name in fields}}
-    if told.get("denial") is not None:
-        told["denial"] = as_dict(told["denial"])
+    for part in ("denial", "message"):
+        if told.get(part) is not None:
+            told[part] = as_dict(told[part])
     return told
 
 
@@ -56,9 +75,11 @@ def wait_any(subscribers: Iterable[Subscriber], timeout: float | None = None) ->
                 for event in subscriber.poll():
                     ...
     """
-    sources = list(subscribers)
-    if not sources:
-        raise ValueError("there is nothing to wait for: give subscribers")
+    sources = [] if isinstance(subscribers, Subscriber) else list(subscribers)
+    if not sources or not all(isinstance(source, Subscriber) for source in sources):
+        raise TypeError(f"wait_any waits for a list of subscribers, as in wait_any([btc, eth]), and not for {subscribers!r}")
+    if timeout is not None and not 0 <= timeout < LONGEST:
+        raise ValueError(f"a timeout of {timeout} s is none; give seconds, 0 or more, or None")
     end = None if timeout is None else time.monotonic() + timeout
     while not (ready := [source for source in sources if source.wait(0)]):
         left = None if end is None else end - time.monotonic()

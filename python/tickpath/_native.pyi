@@ -686,13 +686,13 @@ class Orders:
         """
     @property
     def open(self) -> dict[int, Report]:
-        """Open orders, by the id that `submit` gave, with the last report of each: those of which this object has heard.
-        Who logs on with `since='start'` hears of all of the day.
+        """Open orders, by the id that `submit` gave, with the last report of each: as the reports that were handed over have
+        it. Who logs on with `since='start'` is handed those of the whole day first.
         """
     @property
     def positions(self) -> dict[int, int]:
-        """What the reports that came have bought less what they have sold, by instrument: with `since='start'` of the
-        whole day, else since the logon. It does not know what an account began the day with.
+        """What the reports that were handed over have bought less what they have sold, by instrument: with `since='start'`
+        of the whole day, else since the logon. It does not know what an account began the day with.
         """
     def __iter__(self) -> Self: ...
     def __next__(self) -> _Told: ...

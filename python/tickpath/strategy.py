@@ -79,6 +79,7 @@ def run(
     account: int | None = None,
     session: int | None = None,
     symbols: dict[str, int] | None = None,
+    since: Literal["now", "start"] = "now",
 ) -> None:
     """Runs a strategy until Ctrl-C, until it gives STOP, or to the end of a recording. Errors are raised, those of the
     strategy too. In another thread than the main one there is no Ctrl-C: closing the orders ends it there (Closed).
@@ -86,7 +87,8 @@ def run(
     `ticks` is the URL of a bus. On file:// it starts with the oldest tick, elsewhere now, unless `start` says otherwise. A
     recording that nobody writes ends when it is read, and when no report has come for `linger` seconds from an OMS that is there. `orders` is what
     `tickpath.orders` gave, which stays open, or its URL, with a user, a password and an account; it is closed then, and what
-    works at a venue goes on working.
+    works at a venue goes on working. `since="start"` hands over the session's reports of the day first, so that `orders.open` and
+    `orders.positions` are of the whole day.
     """
     if not isinstance(strategy, Strategy):
         what = f"{strategy!r} is no strategy; give an object of a class of tickpath.Strategy, as Mine() is of class Mine"
@@ -100,7 +102,7 @@ def run(
         if isinstance(orders, str):
             if user is None or password is None or account is None:
                 raise TypeError("orders by their URL need user=, password= and account=, or give tickpath.orders(…)")
-            logon = _native.orders(orders, user, password, account=account, session=session, symbols=symbols)
+            logon = _native.orders(orders, user, password, account=account, session=session, symbols=symbols, since=since)
             orders = opened.enter_context(logon)
         elif any(given is not None for given in (user, password, account, session, symbols)):
             raise TypeError("user, password, account, session and symbols go with the URL of orders; these are opened already")
@@ -129,7 +131,9 @@ def _denied(denied: dict[str, int], requests: int, is_recording: bool) -> str:
     remedy = "report.denial has limit and value of each, docs/risk-checks.md what to do"
     if is_recording:
         remedy += "; in a replay, reference prices and rates are those of now"
-    return f"the OMS denied {sum(denied.values())} of {requests} requests: {by_check}; {remedy}"
+    told = sum(denied.values())
+    of = f"{told} of {requests} requests" if told <= requests else f"{told} requests, some of them sent before,"
+    return f"the OMS denied {of}: {by_check}; {remedy}"
 
 
 def instruments(file: str | PathLike[str]) -> dict[str, int]:

@@ -58,7 +58,13 @@ impl Lookout {
         self.left == 0 && self.ask_clock(every_ns)
     }
 
-    /// The same, looking at the clock now.
+    /// True if this time lies well behind the last look at the clock.
+    #[inline(always)]
+    fn is_far(&self, stamp: u64) -> bool {
+        stamp.wrapping_sub(self.asked) as i64 > self.close as i64
+    }
+
+    /// The same as [`Self::is_due`], looking at the clock now.
     fn is_due_now(&mut self, every_ns: u64) -> bool {
         self.ask_clock(every_ns)
     }
@@ -214,8 +220,8 @@ impl NamedWriter {
     #[inline(always)]
     pub(crate) fn look(&mut self, stamp: u64) -> Result<(), PublishError> {
         match &mut self.named {
-            // A stamp is of now, nearly always, and is at hand.
-            Some(named) if named.lookout.left == 1 || stamp.wrapping_sub(named.lookout.asked) > named.lookout.close => {
+            // A stamp is of now, nearly always, and is at hand; one of the past says nothing.
+            Some(named) if named.lookout.left == 1 || named.lookout.is_far(stamp) => {
                 named.look_if_due(&mut self.writer)
             }
             Some(named) => {

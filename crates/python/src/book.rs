@@ -2,11 +2,14 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use tickpath_market::{ExecType, ExecutionReport, OrdStatus, Side};
+use tickpath_market::Side;
 
 use crate::report::Report;
 
-/// Orders and positions, by the reports that came.
+/// Statuses of which nothing more becomes.
+const OVER: [&str; 5] = ["filled", "canceled", "rejected", "expired", "done_for_day"];
+
+/// Orders and positions, by the reports that were handed over.
 #[derive(Default)]
 pub struct Book {
     /// How much of each order is filled, by the OMS's id of it: a report that comes twice changes nothing.
@@ -18,15 +21,17 @@ pub struct Book {
 }
 
 impl Book {
-    /// Takes in a report.
-    pub fn take(&mut self, report: &ExecutionReport, told: Report) {
-        let id = report.order_id.0;
-        let filled = report.cumulative_quantity.0;
+    /// Takes in a report that is handed over.
+    pub fn take(&mut self, report: &Report) {
+        let id = report.order_id;
+        if report.denial.is_some() {
+            // Of an order itself, and not of a request to change it.
+            self.open.retain(|order, (own, _)| *order != id || *own != report.client_order_id);
+            return;
+        }
+        let filled = report.cumulative_quantity;
         // Of an order from before this client listened what was filled then is not ours to count.
-        let first = || match ExecType::from_code(report.exec_type) {
-            Some(ExecType::Trade) => filled - report.last_quantity.0,
-            _ => filled,
-        };
+        let first = || if report.exec_type == "trade" { filled - report.last_quantity } else { filled };
         let before = self.filled.insert(id, filled).unwrap_or_else(first);
         let sign = match Side::from_code(report.side) {
             Some(Side::Buy) => 1,
@@ -34,13 +39,13 @@ impl Book {
             None => 0,
         };
         if filled != before {
-            *self.positions.entry(report.symbol.0).or_default() += sign * (filled - before);
+            *self.positions.entry(report.symbol).or_default() += sign * (filled - before);
         }
-        if is_over(report.status) {
+        if report.status.is_some_and(|status| OVER.contains(&status)) {
             self.open.remove(&id);
         } else {
-            let own = self.open.get(&id).map_or(report.client_order_id.0, |(own, _)| *own);
-            self.open.insert(id, (own, told));
+            let own = self.open.get(&id).map_or(report.client_order_id, |(own, _)| *own);
+            self.open.insert(id, (own, *report));
         }
     }
 
@@ -53,14 +58,4 @@ impl Book {
     pub fn positions(&self) -> &BTreeMap<u32, i64> {
         &self.positions
     }
-}
-
-/// Whether nothing more becomes of an order of this status.
-fn is_over(status: u8) -> bool {
-    matches!(
-        OrdStatus::from_code(status),
-        Some(
-            OrdStatus::Filled | OrdStatus::Canceled | OrdStatus::Rejected | OrdStatus::Expired | OrdStatus::DoneForDay
-        )
-    )
 }

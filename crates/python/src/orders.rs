@@ -91,7 +91,8 @@ pub fn open_orders(
     let symbols = symbols_of(symbols, rows)?;
     let place = format!("session {} {of_user}", client.welcome().session);
     let (waiting, book) = (VecDeque::new(), Book::default());
-    let session = Session { client, waiting, book, live_from: 0, next_id: first_id, ended: None };
+    let is_awaited = false;
+    let session = Session { client, waiting, book, is_awaited, live_from: 0, next_id: first_id, ended: None };
     let (handle, is_run) = (Handle::new("session", place, session), AtomicBool::new(false));
     let requests = AtomicU64::new(0);
     Ok(Orders { handle, is_run, requests, clock, account: AccountId(account), symbols })
@@ -133,8 +134,10 @@ struct Session {
     client: Client,
     /// What was told, and is not handed over.
     waiting: VecDeque<Told>,
-    /// What its reports come to.
+    /// What the reports that were handed over come to.
     book: Book,
+    /// A task waits for it.
+    is_awaited: bool,
     /// From this number on reports are live.
     live_from: u64,
     /// Of the next request.
@@ -165,21 +168,12 @@ impl Session {
 
     /// Hears once what there is; says how much it was.
     fn hear(&mut self) -> Result<usize, ClientError> {
-        let Self { client, waiting, book, live_from, ended, .. } = self;
+        let Self { client, waiting, live_from, ended, .. } = self;
         let heard = client.poll(|event| {
-            let report = match &event {
-                Event::Connected(welcome) => {
-                    *live_from = welcome.live_report;
-                    None
-                }
-                Event::Report { report, .. } => Some(*report),
-                _ => None,
-            };
-            let told = Told::of(event, *live_from);
-            if let Some((report, Told::Report(told))) = report.as_ref().zip(told.as_ref()) {
-                book.take(report, *told);
+            if let Event::Connected(welcome) = &event {
+                *live_from = welcome.live_report;
             }
-            waiting.extend(told);
+            waiting.extend(Told::of(event, *live_from));
         });
         if let Err(why) = &heard {
             *ended = Some(why.clone());
@@ -198,8 +192,14 @@ impl Session {
                 Ok(_) => {}
             }
         }
-        let count = limit.min(self.waiting.len());
-        Ok(self.waiting.drain(..count).collect())
+        let Self { waiting, book, .. } = self;
+        let taken: Vec<Told> = waiting.drain(..limit.min(waiting.len())).collect();
+        for told in &taken {
+            if let Told::Report(report) = told {
+                book.take(report);
+            }
+        }
+        Ok(taken)
     }
 
     /// Takes back what was not handed over.
@@ -287,6 +287,15 @@ impl Orders {
     /// Refuses to hear what a run is to be told.
     fn check_run(&self, py: Python<'_>) -> PyResult<()> {
         if self.is_run.load(Ordering::Relaxed) { Err(self.heard_by_run(py)) } else { Ok(()) }
+    }
+
+    /// Refuses a second task.
+    fn check_task(&self, py: Python<'_>) -> PyResult<()> {
+        if !self.handle.with(py, |session| session.is_awaited)? {
+            return Ok(());
+        }
+        let sentence = "another task awaits what this session says; let one of them hand it on";
+        Err(Error::InUse.raise(py, sentence))
     }
 
     #[cold]
@@ -437,15 +446,15 @@ impl Orders {
         self.send(py, None, |client_order_id| Request::Status(StatusRequest { client_order_id, ..status }))
     }
 
-    /// Open orders, by the id that `submit` gave, with the last report of each: those of which this object has heard. Who logs
-    /// on with `since='start'` hears of all of the day.
+    /// Open orders, by the id that `submit` gave, with the last report of each: as the reports that were handed over have it. Who
+    /// logs on with `since='start'` is handed those of the whole day first.
     #[getter]
     fn open(&self, py: Python<'_>) -> PyResult<BTreeMap<u64, Report>> {
         self.handle.with(py, |session| session.book.open())
     }
 
-    /// What the reports that came have bought less what they have sold, by instrument: with `since='start'` of the whole day, else
-    /// since the logon. It does not know what an account began the day with.
+    /// What the reports that were handed over have bought less what they have sold, by instrument: with `since='start'` of the
+    /// whole day, else since the logon. It does not know what an account began the day with.
     #[getter]
     fn positions(&self, py: Python<'_>) -> PyResult<BTreeMap<u32, i64>> {
         self.handle.with(py, |session| session.book.positions().clone())
@@ -489,6 +498,7 @@ impl Orders {
     /// An event for a task, if there is one.
     fn _attempt(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
         self.check_run(py)?;
+        self.check_task(py)?;
         self.next_event(py)
     }
 
@@ -498,13 +508,17 @@ impl Orders {
         self.handle.with(py, |session| {
             let is_there = !session.waiting.is_empty();
             let sleeps = if is_there { None } else { session.client.sleeps() };
+            session.is_awaited = sleeps.is_some();
             sleeps.map(|(socket, due_ns)| (socket.map_or(-1, |socket| socket.as_raw_fd()), due_ns as f64 / 1e9))
         })
     }
 
     /// The event loop has looked.
     fn _is_awake(&self, py: Python<'_>) -> PyResult<()> {
-        self.handle.with(py, |session| session.client.is_awake())
+        self.handle.with(py, |session| {
+            session.is_awaited = false;
+            session.client.is_awake();
+        })
     }
 
     /// Which of the user's sessions it is.

@@ -21,31 +21,31 @@ pub struct Report {
     /// False if it is of the past: it was said while this client did not listen.
     live: bool,
     /// Why the OMS has denied the request; None of all that is no denial.
-    denial: Option<Denial>,
+    pub denial: Option<Denial>,
     /// The OMS's id of the order.
-    order_id: u64,
+    pub order_id: u64,
     /// The id of the request that it answers; 0 if it answers none.
-    client_order_id: u64,
+    pub client_order_id: u64,
     /// What it tells: 'pending_new', 'new', 'trade', 'canceled', 'replaced', 'rejected', 'cancel_rejected', 'expired', 'denied'
     /// and others, as FIX calls them.
-    exec_type: &'static str,
+    pub exec_type: &'static str,
     /// How the order stands now: 'pending_new', 'new', 'partially_filled', 'filled', 'canceled', 'rejected' and others, as FIX
     /// calls them; None of a denial.
-    status: Option<&'static str>,
+    pub status: Option<&'static str>,
     /// The instrument, by its number.
-    symbol: u32,
+    pub symbol: u32,
     /// For whom.
     account: u32,
     /// BUY or SELL; 0 of what has none.
-    side: u8,
+    pub side: u8,
     /// The limit after this.
     price: i64,
     /// Of this fill; 0 if it is none.
     last_price: i64,
     /// Of this fill; 0 if it is none.
-    last_quantity: i64,
+    pub last_quantity: i64,
     /// Filled so far.
-    cumulative_quantity: i64,
+    pub cumulative_quantity: i64,
     /// Still open.
     leaves_quantity: i64,
     /// The venue's own reason of a rejection.
