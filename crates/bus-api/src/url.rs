@@ -345,7 +345,10 @@ mod tests {
     #[test]
     fn what_is_no_option_is_named_unless_it_may_be_a_password() {
         for (url, told) in [
-            ("x://ann:p@a?strem", "'strem' is no option here: there are streams, tls, ca, cert, key and password"),
+            (
+                "x://ann:p@a?strem",
+                "'strem' is no option here: there are streams, tls, ca, cert, key, name.TOPIC and password",
+            ),
             ("x://a?tls&streams-=1", "'streams-' is no option here: there are streams"),
             ("x://ann:12?strem@a", "something behind '?' is no option here: there are streams"),
             ("x://a?tls&", "something behind '?' is no option here"),
