@@ -244,7 +244,11 @@ impl Named {
             return Ok(());
         }
         match &self.lost {
-            Some(lost) if !is_due => return Err(lost.told()),
+            Some(lost) if !is_due => {
+                // Each message is refused until it is there.
+                self.lookout.ask_next();
+                return Err(lost.told());
+            }
             Some(_) => {}
             None if is_due && writer.is_removed() => {}
             None => return Ok(()),

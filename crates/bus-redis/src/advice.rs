@@ -11,11 +11,12 @@ type Look = fn(&About) -> Result<Advice, String>;
 pub(crate) fn advise(about: &About) -> Vec<Advice> {
     let looks: [Look; 7] = [snapshots, append_only, replicas, subscribers, memory, clients, slow_commands];
     let mut advised = Vec::new();
-    let mut untold = BTreeSet::new();
+    let mut untold = Vec::new();
     for look in looks {
         match look(about) {
             Ok(advice) => advised.push(advice),
-            Err(why) => _ = untold.insert(why),
+            Err(why) if untold.contains(&why) => {}
+            Err(why) => untold.push(why),
         }
     }
     advised.extend(rights(about));

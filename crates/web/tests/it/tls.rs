@@ -50,7 +50,9 @@ fn a_port_with_a_certificate_speaks_tls_and_nothing_else() {
 /// What a request without TLS is answered.
 fn in_clear(at: SocketAddr) -> String {
     let mut stream = connect(Ipv4Addr::LOCALHOST, at);
-    write!(stream, "GET / HTTP/1.1\r\nHost: {at}\r\nConnection: close\r\n\r\n").expect("it can be asked");
+    // In one piece: the first that is no TLS ends the connection.
+    let request = format!("GET / HTTP/1.1\r\nHost: {at}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).expect("it can be asked");
     let mut answer = Vec::new();
     // It may be reset: what it says is no TLS.
     let _ = stream.read_to_end(&mut answer);
