@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import tickpath as tp
+from desk import COMMAND, Desk, await_price
 
 BROKERS = {
     "redis": ("TICKPATH_REDIS", ""),
@@ -57,3 +58,18 @@ def any_place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]
             pytest.skip(f"{variable} names no broker; scripts/brokers run -- starts them")
         url = os.environ[variable] + way
     yield from place(url)
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
+    """An OMS, a simulated exchange, and a market that has quoted."""
+    if COMMAND is None:
+        pytest.skip("TICKPATH names no command: TICKPATH=target/debug/tickpath")
+    desk = Desk(tmp_path_factory.mktemp("desk"))
+    try:
+        desk.start("exchange")
+        desk.start("oms")
+        await_price(desk)
+        yield desk
+    finally:
+        desk.close()

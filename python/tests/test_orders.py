@@ -4,7 +4,6 @@ import os
 import pickle
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,20 +12,6 @@ import tickpath as tp
 from desk import ASK, BTC, COMMAND, Desk, await_price, report
 
 needs_command = pytest.mark.skipif(COMMAND is None, reason="TICKPATH names no command: TICKPATH=target/debug/tickpath")
-
-
-@pytest.fixture(scope="module")
-def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
-    if COMMAND is None:
-        pytest.skip("TICKPATH names no command: TICKPATH=target/debug/tickpath")
-    desk = Desk(tmp_path_factory.mktemp("desk"))
-    try:
-        desk.start("exchange")
-        desk.start("oms")
-        await_price(desk)
-        yield desk
-    finally:
-        desk.close()
 
 
 @pytest.mark.parametrize("scheme", ["unix", "shm+unix"])

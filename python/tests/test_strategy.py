@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
@@ -15,21 +14,7 @@ import pytest
 
 import tickpath as tp
 from conftest import Place
-from desk import ASK, BTC, COMMAND, Desk, await_price
-
-
-@pytest.fixture(scope="module")
-def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
-    if COMMAND is None:
-        pytest.skip("TICKPATH names no command: TICKPATH=target/debug/tickpath")
-    desk = Desk(tmp_path_factory.mktemp("desk"))
-    try:
-        desk.start("exchange")
-        desk.start("oms")
-        await_price(desk)
-        yield desk
-    finally:
-        desk.close()
+from desk import ASK, BTC, Desk
 
 
 class Taker(tp.Strategy):

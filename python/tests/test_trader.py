@@ -2,31 +2,17 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 import uvloop
 
 import tickpath as tp
 from conftest import Place
-from desk import ASK, BTC, COMMAND, PATIENCE_S, Desk, await_price, report
+from desk import ASK, BTC, PATIENCE_S, Desk, report
 
 LOW = tp.units(61_000)
 ONE = tp.units(1)
-
-
-@pytest.fixture(scope="module")
-def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
-    if COMMAND is None:
-        pytest.skip("TICKPATH names no command: TICKPATH=target/debug/tickpath")
-    desk = Desk(tmp_path_factory.mktemp("desk"))
-    try:
-        desk.start("exchange")
-        desk.start("oms")
-        await_price(desk)
-        yield desk
-    finally:
-        desk.close()
 
 
 def test_open_orders_and_positions_follow_the_reports(desk: Desk) -> None:

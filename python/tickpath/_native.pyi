@@ -599,7 +599,7 @@ class Foreign:
         """Its number in the topic, from 0; None where the transport counts none."""
     @property
     def details(self) -> str | None:
-        """What came beside the bytes, as an object in JSON, or None: of Kafka 'key', 'headers' and 'tombstone', of NATS
+        """Details beside the bytes, as an object in JSON, or None: of Kafka 'key', 'headers' and 'tombstone', of NATS
         and RabbitMQ 'headers'."""
 
 @final
@@ -691,7 +691,7 @@ class Orders:
         """
     @property
     def positions(self) -> dict[int, int]:
-        """What the reports that were handed over have bought less what they have sold, by instrument: with `since='start'`
+        """Bought less sold by the reports that were handed over, by instrument: with `since='start'`
         of the whole day, else since the logon. It does not know what an account began the day with.
         """
     def __iter__(self) -> Self: ...

@@ -39,7 +39,7 @@ fn queues(kept: Result<&str, String>) -> Advice {
     }
 }
 
-/// What its policies do to the messages of queues.
+/// The effect of its policies on the messages of queues.
 pub(crate) fn policies(told: Result<Option<String>, String>) -> Advice {
     let name = "RabbitMQ policies";
     match told {

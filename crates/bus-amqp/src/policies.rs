@@ -1,4 +1,4 @@
-//! What the policies of a broker do to the messages of its queues. AMQP does not tell; the management API does, where the
+//! Effects of a broker's policies on the messages of its queues. AMQP does not tell; the management API does, where the
 //! plugin `rabbitmq_management` runs and the user has the tag `management`.
 
 use std::io::{self, ErrorKind, Read, Write};
@@ -27,7 +27,7 @@ const NOT_FOUND: &[u8] = b"Object Not Found";
 /// Queues that a sentence names; the others are counted.
 const MOST_NAMED: usize = 3;
 
-/// What is asked of a queue, and not its statistics.
+/// Columns that are asked of a queue, and not its statistics.
 const COLUMNS: &str = "?columns=name,policy,operator_policy,effective_policy_definition";
 
 /// How a queue may lose or refuse what is pushed to it, in a sentence; none if it keeps all.
@@ -62,7 +62,7 @@ pub(crate) fn of_all(server: &Server) -> Result<Option<String>, String> {
     Ok((!losing.is_empty()).then(|| if more > 0 { format!("{named}; and {more} more") } else { named }))
 }
 
-/// What the policy that holds for a queue does to its messages.
+/// The effect of the policy that holds for a queue, in a sentence; none if it keeps all.
 fn loss(queue: &Value) -> Option<String> {
     let definition = queue["effective_policy_definition"].as_object()?;
     let policies = ["policy", "operator_policy"].into_iter().filter_map(|which| queue[which].as_str());
@@ -120,7 +120,7 @@ fn get(server: &Server, host: &Host, path: &str) -> io::Result<Result<Option<Val
     let mut stream = dial(server, host, server.management(), PATIENCE)?;
     let (user, password) = server.user();
     let login = STANDARD.encode(format!("{user}:{password}"));
-    // Of this version the answer comes in one piece, and ends with the connection.
+    // The answer of this version comes in one piece, and ends with the connection.
     let name = if host.name().contains(':') { format!("[{}]", host.name()) } else { host.name().to_owned() };
     let head = format!("GET {path} HTTP/1.0\r\nHost: {name}\r\nAuthorization: Basic {login}\r\n\r\n");
     stream.write_all(head.as_bytes())?;

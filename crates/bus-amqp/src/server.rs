@@ -128,7 +128,7 @@ impl Server {
         &self.virtual_host
     }
 
-    /// What topics are called there.
+    /// Names of topics there.
     pub fn names(&self) -> &Names {
         &self.names
     }

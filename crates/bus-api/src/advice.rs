@@ -1,31 +1,31 @@
-//! What of a server costs latency or safety.
+//! Advice: settings of a server that cost latency or safety.
 
-/// What was looked at on a server.
+/// One look at a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Advice {
-    /// What.
+    /// Its subject.
     pub name: &'static str,
     /// How it is there; or why it does not tell.
     pub value: Result<String, String>,
-    /// What that costs; none if it is as it should be, or not known.
+    /// The cost; none if it is as it should be, or not known.
     pub cost: Option<Cost>,
 }
 
-/// What a setting costs or risks, and what to do.
+/// The cost or the risk of a setting, and the remedy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cost {
     /// It costs time.
     Latency {
-        /// What it costs.
+        /// The cost.
         why: &'static str,
-        /// What to do.
+        /// The remedy.
         remedy: &'static str,
     },
     /// It can lose messages.
     Safety {
-        /// What it risks.
+        /// The risk.
         why: &'static str,
-        /// What to do.
+        /// The remedy.
         remedy: &'static str,
     },
 }

@@ -30,7 +30,7 @@ pub use fixture::{Case, Fixture};
 pub use halt::{go_on, halt};
 pub use kills::{Counts, Kills};
 pub use message::{stays_quiet, until};
-pub use owned_event::{OwnedEvent, next_event, pull_stamps};
+pub use owned_event::{OwnedEvent, next_event, next_foreign, pull_stamps};
 pub use queue::QUEUE_CASES;
 pub use relay::Relay;
 pub use role::Role;

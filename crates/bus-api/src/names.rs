@@ -9,10 +9,10 @@ use crate::wire::check_name;
 /// The longest name on a server, in bytes.
 const MOST_BYTES: usize = 255;
 
-/// What stands before a name of ours in an option of a URL: `name.btc=market:BTC/USDT%40trade`.
+/// Prefix of a name of ours in an option of a URL: `name.btc=market:BTC/USDT%40trade`.
 pub(crate) const NAME_OPTION: &str = "name.";
 
-/// What topics are called on the server, where a URL says that it is not their own name.
+/// Names of topics on the server, where a URL says that it is not their own name.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Names(BTreeMap<String, String>);
 
@@ -41,12 +41,12 @@ impl Names {
         self.0.values().map(String::as_str)
     }
 
-    /// What a topic is called on the server, if that is not its own name.
+    /// The name of a topic on the server, if that is not its own name.
     pub fn theirs(&self, topic: &str) -> Option<&str> {
         self.0.get(topic).map(String::as_str)
     }
 
-    /// What a topic is called on the server: its own name, which every transport must be able to carry, unless the URL
+    /// The name of a topic on the server: its own name, which every transport must be able to carry, unless the URL
     /// gives another one.
     pub fn of_topic<'a>(&self, topic: &'a str) -> Result<Cow<'a, str>, ConnectError> {
         match self.theirs(topic) {

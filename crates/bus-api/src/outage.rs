@@ -1,4 +1,4 @@
-//! What an adapter says of a connection that is lost.
+//! The sentence about a connection that is lost.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

@@ -93,7 +93,7 @@ pub struct Foreign<'a> {
     pub sequence: Option<u64>,
     /// Its bytes; of an entry of a Redis stream, its fields as an object in JSON.
     pub bytes: &'a [u8],
-    /// What came beside them, as an object in JSON, if anything did: of Kafka `key`, `headers` and `tombstone`, of NATS and
+    /// Details beside them, as an object in JSON, if anything did: of Kafka `key`, `headers` and `tombstone`, of NATS and
     /// RabbitMQ `headers`. [`details`](crate::details) says how.
     pub details: Option<&'a str>,
 }

@@ -53,7 +53,7 @@ pub struct Url {
     pub path: Option<String>,
     /// Behind the question mark, by name; empty where there is no value.
     options: BTreeMap<String, String>,
-    /// What topics are called there, where that is another name.
+    /// Names of topics there, where they are others.
     pub names: Names,
 }
 

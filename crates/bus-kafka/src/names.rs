@@ -18,7 +18,7 @@ pub(crate) const TRANSPORT: &str = "Kafka";
 /// The longest name of a topic on a server, in bytes.
 const MAX_BYTES: usize = 249;
 
-/// What a topic is called on the server; `names` has those of the URL.
+/// The name of a topic on the server; `names` has those of the URL.
 pub(crate) fn topic(name: &str, names: &Names) -> Result<String, ConnectError> {
     if let Some(theirs) = names.theirs(name) {
         return Ok(theirs.to_owned());

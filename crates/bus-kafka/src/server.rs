@@ -69,7 +69,7 @@ pub(crate) struct Server {
     silence: Duration,
     /// On how many servers a topic is kept; as many as the cluster's owner wants if none.
     pub replicas: Option<i32>,
-    /// What topics are called there.
+    /// Names of topics there.
     pub names: Names,
 }
 

@@ -83,7 +83,7 @@ struct Record {
     /// When it was made, if that is known.
     made_ms: Option<i64>,
     value: Vec<u8>,
-    /// What came beside the value of another program, in JSON.
+    /// Details beside the value of another program, in JSON.
     beside: Option<String>,
 }
 
@@ -292,7 +292,7 @@ impl Record {
     }
 }
 
-/// What another program has sent beside the value: the key, the headers, and that there is no value. None if there is nothing.
+/// Details that another program has sent beside the value: the key, the headers, and that there is no value. None if there is nothing.
 fn beside(message: &BorrowedMessage<'_>) -> Option<String> {
     let (mut object, mut headers) = (Object::default(), Object::default());
     if let Some(key) = message.key() {

@@ -16,14 +16,18 @@ use tickpath_bus_api::PublishError;
 use tickpath_clock::{Clock, HostClock};
 use tickpath_log::{Config, OpenError, Place, Writer};
 
-/// How often a publisher looks, in nanoseconds.
-const LOOK_NS: u64 = 1_000_000_000;
+/// How often one looks, in units of [`CLOSE_NS`].
+#[derive(Clone, Copy)]
+struct Every(u64);
+
+/// How often a publisher looks.
+const LOOK: Every = Every(1_000);
 
 /// How often a subscriber does: what its publisher writes to the new log meanwhile must stay there.
-const READ_LOOK_NS: u64 = 100_000_000;
+const READ_LOOK: Every = Every(100);
 
 /// How often one looks for the new log while the name of the old one is gone, and tries to make it.
-const LOOK_FOR_NEXT_NS: u64 = 10_000_000;
+const LOOK_FOR_NEXT: Every = Every(10);
 
 /// How many calls go by, at most, between two looks at the clock.
 const MOST_CALLS: u32 = 16;
@@ -51,11 +55,11 @@ impl Lookout {
         Self { clock, left: 1, calls: 1, asked: now, looked: now, close }
     }
 
-    /// True if it is time to look. To be asked at each call.
+    /// Counts a call; true if the clock is to be asked at it.
     #[inline(always)]
-    fn is_due(&mut self, every_ns: u64) -> bool {
+    fn is_last(&mut self) -> bool {
         self.left -= 1;
-        self.left == 0 && self.ask_clock(every_ns)
+        self.left == 0
     }
 
     /// True if this time lies well behind the last look at the clock.
@@ -64,17 +68,13 @@ impl Lookout {
         stamp.wrapping_sub(self.asked) as i64 > self.close as i64
     }
 
-    /// The same as [`Self::is_due`], looking at the clock now.
-    fn is_due_now(&mut self, every_ns: u64) -> bool {
-        self.ask_clock(every_ns)
-    }
-
+    /// Asks the clock; true if it is time to look. In ticks, for a division would stand in the way of a message.
     #[cold]
     #[inline(never)]
-    fn ask_clock(&mut self, every_ns: u64) -> bool {
+    fn ask_clock(&mut self, every: Every) -> bool {
         let now = self.clock.ticks();
-        let since = |then: u64| self.clock.calibration().ns_between(then, now) as u64;
-        let (are_close, is_due) = (since(self.asked) < CLOSE_NS, since(self.looked) >= every_ns);
+        let since = |then: u64| now.wrapping_sub(then);
+        let (are_close, is_due) = (since(self.asked) < self.close, since(self.looked) >= every.0 * self.close);
         self.calls = if are_close { (2 * self.calls).min(MOST_CALLS) } else { 1 };
         self.left = self.calls;
         self.asked = now;
@@ -90,7 +90,7 @@ impl Lookout {
     }
 }
 
-/// What the reading end of a log knows of its name: `T` reads the log that comes after it.
+/// The reading end's knowledge of its log's name: `T` reads the log that comes after it.
 pub(crate) struct NameWatch<T> {
     lookout: Lookout,
     is_gone: bool,
@@ -109,7 +109,7 @@ impl<T> NameWatch<T> {
     /// True if it is time for [`Self::look`]. To be asked whenever there is nothing to read.
     #[inline(always)]
     pub(crate) fn is_due(&mut self) -> bool {
-        self.next.is_some() || self.lookout.is_due(self.every_ns())
+        self.next.is_some() || self.lookout.is_last() && self.lookout.ask_clock(self.every())
     }
 
     /// Looks whether the log has its name, and for another one that has. Gives that one once nothing was left to read
@@ -146,7 +146,7 @@ impl<T> NameWatch<T> {
     /// The longest sleep before the next look.
     pub(crate) fn sleep_ns(&mut self, timeout_ns: u64) -> u64 {
         self.lookout.ask_next();
-        timeout_ns.min(self.every_ns())
+        timeout_ns.min(self.every().0 * CLOSE_NS)
     }
 
     /// How often it has gone on in another log.
@@ -163,8 +163,8 @@ impl<T> NameWatch<T> {
         self.is_gone.then(|| format!("{}; what its publisher still writes there arrives, and {next}", gone(place)))
     }
 
-    fn every_ns(&self) -> u64 {
-        if self.is_gone { LOOK_FOR_NEXT_NS } else { READ_LOOK_NS }
+    fn every(&self) -> Every {
+        if self.is_gone { LOOK_FOR_NEXT } else { READ_LOOK }
     }
 }
 
@@ -219,16 +219,12 @@ impl NamedWriter {
     /// there is nothing to publish.
     #[inline(always)]
     pub(crate) fn look(&mut self, stamp: u64) -> Result<(), PublishError> {
-        match &mut self.named {
-            // A stamp is of now, nearly always, and is at hand; one of the past says nothing.
-            Some(named) if named.lookout.left == 1 || named.lookout.is_far(stamp) => {
-                named.look_if_due(&mut self.writer)
-            }
-            Some(named) => {
-                named.lookout.left -= 1;
-                Ok(())
-            }
-            None => Ok(()),
+        let Some(named) = &mut self.named else { return Ok(()) };
+        // A stamp is of now, nearly always, and is at hand; one of the past says nothing.
+        if named.lookout.is_last() || named.lookout.is_far(stamp) {
+            named.look_if_due(&mut self.writer)
+        } else {
+            Ok(())
         }
     }
 }
@@ -237,8 +233,7 @@ impl Named {
     #[cold]
     #[inline(never)]
     fn look_if_due(&mut self, writer: &mut Writer) -> Result<(), PublishError> {
-        let every_ns = if self.lost.is_some() { LOOK_FOR_NEXT_NS } else { LOOK_NS };
-        let is_due = self.lookout.is_due_now(every_ns);
+        let is_due = self.lookout.ask_clock(if self.lost.is_some() { LOOK_FOR_NEXT } else { LOOK });
         // A fork's copy of a writer is refused by the publish itself.
         if writer.is_forked() {
             return Ok(());

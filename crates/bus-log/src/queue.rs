@@ -118,7 +118,7 @@ impl Puller for LogPuller {
             let is_removed = || puller.is_removed();
             let next = || tickpath_log::Puller::open(&self.place, self.delivery);
             if puller.holds() {
-                // What it acknowledges belongs to the log that it came from.
+                // Its acknowledgements belong to the log that it came from.
                 self.name.note(is_removed);
             } else if let Some(next) = self.name.look(is_removed, next) {
                 self.puller = Some(next);

@@ -42,10 +42,10 @@ struct Followed {
     missed: Option<Gap>,
 }
 
-/// What was handed over last for who carries on.
+/// The last message that was handed over, for who carries on.
 #[derive(Default)]
 struct Carried {
-    /// What the message held, copied.
+    /// A copy of its payload.
     copy: Vec<u8>,
     /// Its stamp and the clock of that, if it came right before what comes next.
     last: Option<(u64, Calibration)>,
@@ -84,7 +84,7 @@ impl LogSubscriber {
         }
         let Begun { reader, is_same, before } = start::open(&self.place, self.start)?;
         if matches!(self.wait, Wait::Busy | Wait::Adaptive) {
-            // What it takes to begin with is not taken from a message that comes.
+            // The cost of the first time is not taken from a message that comes.
             rehearse(&mut self.warm, &reader, 0);
         }
         *(if is_same { &mut self.reader } else { &mut self.behind_gap }) = Some(reader);
@@ -138,7 +138,7 @@ impl LogSubscriber {
         let old = self.reader.as_ref()?;
         let next = || Reader::open(&self.place, tickpath_log::Start::Oldest, Registration::Registered);
         let next = self.name.look(|| old.is_removed(), next)?;
-        // Of a publisher that goes on the numbers do.
+        // The numbers of a publisher that goes on do.
         let missed = match next.first_sequence() == old.sequence() {
             true => Some(next.sequence() - old.sequence()).filter(|&missed| missed > 0).map(Gap::Missed),
             false => Some(Gap::Reconnected),

@@ -101,7 +101,7 @@ impl Server {
         })
     }
 
-    /// What topics are called there.
+    /// Names of topics there.
     pub fn names(&self) -> &Names {
         &self.names
     }

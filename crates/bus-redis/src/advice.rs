@@ -25,7 +25,7 @@ pub(crate) fn advise(about: &About) -> Vec<Advice> {
     advised
 }
 
-/// What this user may not run of what is asked here.
+/// Commands that are asked here and that this user may not run.
 fn rights(about: &About) -> Option<Advice> {
     let refusals = about.settings.values().filter_map(|told| refused_command(told.as_ref().err()?));
     let commands: BTreeSet<&str> = refusals.collect();

@@ -346,7 +346,7 @@ impl Connection for RedisBus {
             about.setting(name).map_err(|what| ConnectError::Server { server: self.server.name().to_owned(), what })
         };
         let (limit, policy) = (told("maxmemory")?, told("maxmemory-policy")?);
-        // What its other policies evict has a time to live, which no queue of ours has.
+        // Keys that its other policies evict have a time to live, which no queue of ours has.
         let evicts = limit != "0" && policy.starts_with("allkeys-");
         Ok(evicts.then(|| format!("maxmemory-policy {policy} deletes whole queues when {limit} bytes are used")))
     }

@@ -130,7 +130,7 @@ impl Server {
         Arc::new(Self { slot: Some(slot(name)), ..self.clone() })
     }
 
-    /// What topics are called there.
+    /// Names of topics there.
     pub fn names(&self) -> &Names {
         &self.names
     }

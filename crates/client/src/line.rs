@@ -174,7 +174,7 @@ impl Line {
         true
     }
 
-    /// What an event loop waits for, and for how long at most; none if there may be something to read already. What waits to
+    /// The descriptor that an event loop waits for, and for how long at most; none if there may be something to read already. What waits to
     /// be written is tried again in a millisecond.
     pub fn sleeps(&mut self) -> Option<(BorrowedFd<'_>, u64)> {
         const AGAIN_NS: u64 = 1_000_000;

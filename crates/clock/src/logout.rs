@@ -24,7 +24,7 @@ const NO: [&str; 6] = ["no", "false", "off", "0", "n", "f"];
 /// The first user that is none of the system's.
 const FIRST_USER: u32 = 1000;
 
-/// What becomes of a user's files in `/dev/shm` at its logout.
+/// The fate of a user's files in `/dev/shm` at its logout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AtLogout {
     /// They stay: why, in words.
@@ -34,7 +34,7 @@ pub enum AtLogout {
 }
 
 impl AtLogout {
-    /// What removing them does to programs that run.
+    /// The damage to programs that run.
     pub const DAMAGE: &str = "systemd removes what this user has in /dev/shm when its last session ends: logs that are in \
                               use lose their names, and nobody else finds them";
 

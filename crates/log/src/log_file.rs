@@ -13,7 +13,7 @@ pub struct LogFile {
 }
 
 impl LogFile {
-    /// What lies there now.
+    /// The files that lie there now.
     pub fn at(place: &Place) -> Self {
         Self { place: place.clone(), files: [DATA, CONTROL].map(|name| lock::file_at(place, name).ok()) }
     }

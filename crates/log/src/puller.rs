@@ -208,7 +208,7 @@ impl Puller {
     /// Ends the slots of pullers whose processes have ended.
     #[cold]
     fn bury_fallen(&mut self) {
-        // Of a queue that was made anew under its name the locks say nothing of who pulls here.
+        // The locks of a queue that was made anew under its name say nothing of who pulls here.
         let others = self.claims.slots().filter(|&slot| slot != self.owner.slot && !self.reader.is_removed());
         for slot in others {
             if let Ok(TryLock::Ours(_lock)) = lock::try_lock(&self.place, READER_LOCKS, lock_byte(slot), 0o600) {

@@ -116,7 +116,7 @@ impl Writer {
         files::create_folder(config)?;
         let mut lock = if self.has_lock() { None } else { Some(take_lock(config)?) };
         if self.place.is_shared_memory() && !self.data.is_data_removed() {
-            // What cannot be removed is taken up.
+            // A file that cannot be removed is taken up.
             let _ = self.place.remove();
             files::create_folder(config)?;
             lock = Some(take_lock(config)?);

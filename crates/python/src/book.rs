@@ -1,4 +1,4 @@
-//! What a session's reports come to: its open orders, and what it bought less what it sold.
+//! The sum of a session's reports: its open orders, and what it bought less what it sold.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -25,12 +25,12 @@ impl Book {
     pub fn take(&mut self, report: &Report) {
         let id = report.order_id;
         if report.denial.is_some() {
-            // Of an order itself, and not of a request to change it.
+            // The order itself, and not a request to change it.
             self.open.retain(|order, (own, _)| *order != id || *own != report.client_order_id);
             return;
         }
         let filled = report.cumulative_quantity;
-        // Of an order from before this client listened what was filled then is not ours to count.
+        // Fills of an order from before this client listened are not ours to count.
         let first = || if report.exec_type == "trade" { filled - report.last_quantity } else { filled };
         let before = self.filled.insert(id, filled).unwrap_or_else(first);
         let sign = match Side::from_code(report.side) {

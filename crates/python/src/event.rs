@@ -75,7 +75,7 @@ pub struct Foreign {
     pub payload: Py<PyBytes>,
     /// Its number in the topic, from 0; None where the transport counts none.
     pub sequence: Option<u64>,
-    /// What came beside the bytes, as an object in JSON, or None: of Kafka 'key', 'headers' and 'tombstone', of NATS and
+    /// Details beside the bytes, as an object in JSON, or None: of Kafka 'key', 'headers' and 'tombstone', of NATS and
     /// RabbitMQ 'headers'.
     pub details: Option<String>,
 }

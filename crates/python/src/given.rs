@@ -1,4 +1,4 @@
-//! What a caller of `Orders` gives, as it is read.
+//! Arguments of `Orders`, as they are read.
 
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;

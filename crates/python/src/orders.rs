@@ -134,7 +134,7 @@ struct Session {
     client: Client,
     /// What was told, and is not handed over.
     waiting: VecDeque<Told>,
-    /// What the reports that were handed over come to.
+    /// The sum of the reports that were handed over.
     book: Book,
     /// A task waits for it.
     is_awaited: bool,
@@ -453,7 +453,7 @@ impl Orders {
         self.handle.with(py, |session| session.book.open())
     }
 
-    /// What the reports that were handed over have bought less what they have sold, by instrument: with `since='start'` of the
+    /// Bought less sold by the reports that were handed over, by instrument: with `since='start'` of the
     /// whole day, else since the logon. It does not know what an account began the day with.
     #[getter]
     fn positions(&self, py: Python<'_>) -> PyResult<BTreeMap<u32, i64>> {
@@ -502,7 +502,7 @@ impl Orders {
         self.next_event(py)
     }
 
-    /// What an event loop is to look at: a descriptor, -1 for none, and after how many seconds it is to look in any case. None
+    /// The thing that an event loop is to look at: a descriptor, -1 for none, and after how many seconds it is to look in any case. None
     /// if there may be an event now.
     fn _sleeps(&self, py: Python<'_>) -> PyResult<Option<(RawFd, f64)>> {
         self.handle.with(py, |session| {

@@ -1,9 +1,9 @@
-//! What AMQP keeps to itself or others send beside their bytes is told: policies, by the management API, and headers.
+//! Policies, which AMQP keeps to itself, are told by the management API, and headers beside the bytes of others.
 
 use lapin::types::{AMQPValue, FieldTable};
 use tickpath_bus_amqp::AmqpBus;
-use tickpath_bus_api::conformance::free_port;
-use tickpath_bus_api::{Connection, Cost, Delivery, Event, Fate};
+use tickpath_bus_api::conformance::{free_port, next_foreign};
+use tickpath_bus_api::{Connection, Cost, Delivery, Fate};
 use tickpath_clock::{Wait, sleep_ns};
 
 use crate::broker::{Broker, Scratch, publish_foreign_with, puller, pusher, subscriber};
@@ -70,17 +70,8 @@ fn headers_of_others_come_beside_their_bytes_from_an_exchange_of_any_name() {
     headers.insert("source".into(), AMQPValue::LongString("a desk".into()));
     headers.insert("try".into(), AMQPValue::LongInt(3));
     publish_foreign_with(headers, &scratch.name, &["hello"]);
-    let mut found = None;
-    while found.is_none() {
-        hears.wait(10_000_000);
-        let mut hear = |event: Event<'_>| match event {
-            Event::Foreign(foreign) => found = Some((foreign.bytes.to_vec(), foreign.details.map(str::to_owned))),
-            other => panic!("nothing else is published: {other:?}"),
-        };
-        hears.poll(1, &mut hear).expect("polled");
-    }
     let details = r#"{"headers":{"source":"a desk","try":3}}"#;
-    assert_eq!(found, Some((b"hello".to_vec(), Some(details.to_owned()))));
+    assert_eq!(next_foreign(&mut *hears), (b"hello".to_vec(), Some(details.to_owned())));
     bus.remove(ours).expect("it is there");
 }
 

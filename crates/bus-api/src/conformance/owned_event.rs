@@ -89,3 +89,21 @@ pub fn pull_stamps(puller: &mut dyn Puller, count: usize) -> Vec<(u64, bool)> {
     }
     panic!("only {} of {count} messages came: {came:?}", came.len());
 }
+
+/// The next event, which is another program's: its bytes, and the details beside them; waited for as [`next_event`] does.
+pub fn next_foreign(subscriber: &mut dyn Subscriber) -> (Vec<u8>, Option<String>) {
+    let mut found = None;
+    for _ in 0..LOOKS {
+        let mut hear = |event: Event<'_>| match event {
+            Event::Foreign(foreign) => found = Some((foreign.bytes.to_vec(), foreign.details.map(str::to_owned))),
+            other => panic!("nothing else is published: {other:?}"),
+        };
+        subscriber.poll(1, &mut hear).expect("the subscription goes on");
+        if let Some(found) = found {
+            return found;
+        }
+        subscriber.wait(1_000_000);
+        sleep_ns(1_000_000);
+    }
+    panic!("nothing came");
+}

@@ -1,10 +1,11 @@
-//! What other programs send beside the value of a record.
+//! Details that other programs send beside the value of a record.
 
 use std::time::Duration;
 
 use rdkafka::message::{Header, OwnedHeaders};
 use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
-use tickpath_bus_api::{Event, Start};
+use tickpath_bus_api::Start;
+use tickpath_bus_api::conformance::next_foreign;
 
 use crate::server::{Named, client};
 
@@ -24,15 +25,7 @@ fn keys_headers_and_tombstones_come_beside_the_value() {
         others.send(record).map_err(|(e, _)| e).unwrap();
     }
     others.flush(Duration::from_secs(60)).unwrap();
-    let mut found = Vec::new();
-    while found.len() < 4 {
-        subscriber.wait(10_000_000);
-        let mut hear = |event: Event<'_>| match event {
-            Event::Foreign(foreign) => found.push((foreign.bytes.to_vec(), foreign.details.map(str::to_owned))),
-            other => panic!("nothing else is published: {other:?}"),
-        };
-        subscriber.poll(1, &mut hear).unwrap();
-    }
+    let found: Vec<_> = (0..4).map(|_| next_foreign(&mut *subscriber)).collect();
     let expected = [
         (&b"1"[..], Some(r#"{"key":"BTC"}"#)),
         (b"", Some(r#"{"key":"BTC","tombstone":true}"#)),

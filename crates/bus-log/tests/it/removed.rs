@@ -1,4 +1,4 @@
-//! What becomes of a topic and a queue whose files are removed while they are used.
+//! Topics and queues whose files are removed while they are used.
 
 use std::fs;
 use std::path::PathBuf;
@@ -53,7 +53,7 @@ fn nothing_is_lost(policy: Policy, what: &str, remove: Remove, wait: Wait) {
             format!("{policy}, {what}, {wait}: {sent:?}, {} heard, {:?}", heard.stamps.len(), subscriber.outage());
         deadline.check(&why);
         match sent.publish(&mut *publisher) {
-            // Of a topic that fails: its subscriber has not come yet to the files that were made anew, or lags.
+            // A topic that fails: its subscriber has not come yet to the files that were made anew, or lags.
             Ok(()) | Err(PublishError::NoSubscriber | PublishError::Full) => {}
             Err(e) => panic!("{policy}, {what}: {e}"),
         }
@@ -240,7 +240,7 @@ fn who_publishes_rarely_looks_with_each_message() {
     assert_eq!(sequences, [Some(100_000)]);
 }
 
-/// Who waits for a topic that was removed, and is made anew with the next number, has missed nothing.
+/// A subscriber that waits for a topic that was removed, and is made anew with the next number, has missed nothing.
 #[test]
 fn who_subscribes_while_the_files_are_gone_has_missed_nothing() {
     let scene = Scene::new();

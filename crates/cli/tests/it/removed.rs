@@ -1,4 +1,4 @@
-//! What becomes of a desk whose files in shared memory are removed while it trades, as systemd does it to a user that logs out.
+//! A desk whose files in shared memory are removed while it trades, as systemd does it to a user that logs out.
 
 use std::fs;
 
@@ -25,7 +25,7 @@ fn an_oms_says_that_its_lanes_are_gone_and_a_restart_brings_all_back() {
     oms.await_words("were removed from /dev/shm");
     oms.await_words("unless RemoveIPC=no");
     oms.await_words("Restart the OMS");
-    // Who comes by its socket is served still: the request waits for the venue.
+    // Clients of its socket are served still: the request waits for the venue.
     let ran = desk.order("new BTCUSDT buy 1 60000 --session 2 --id 2 --wait 1");
     assert_eq!(ran.code, Some(5), "{}{}", ran.out, ran.err);
     drop(oms);

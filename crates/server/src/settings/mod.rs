@@ -262,7 +262,7 @@ impl Settings {
         venues.chain(self.users.list.iter().flat_map(of_user)).collect()
     }
 
-    /// What is no mistake, and yet may not be meant: a sentence each. `at_logout` is what becomes of this user's shared memory.
+    /// Settings that are no mistake, and yet may not be meant: a sentence each. `at_logout` is what becomes of this user's shared memory.
     pub fn doubts(&self, at_logout: AtLogout) -> Vec<String> {
         let mut doubts = Vec::new();
         let is_defined = |pattern: &AccountPattern| self.accounts.iter().any(|limits| pattern.matches(limits.account));
