@@ -16,12 +16,12 @@ use tickpath_bus_api::PublishError;
 use tickpath_clock::{Clock, HostClock};
 use tickpath_log::{Config, OpenError, Place, Writer};
 
-/// How often one looks, in units of [`CLOSE_NS`].
+/// A time, in milliseconds.
 #[derive(Clone, Copy)]
 struct Every(u64);
 
-/// How often a publisher looks.
-const LOOK: Every = Every(1_000);
+/// How often a publisher looks: with what [`CLOSE`] adds, once a second.
+const LOOK: Every = Every(900);
 
 /// How often a subscriber does: what its publisher writes to the new log meanwhile must stay there.
 const READ_LOOK: Every = Every(100);
@@ -32,8 +32,12 @@ const LOOK_FOR_NEXT: Every = Every(10);
 /// How many calls go by, at most, between two looks at the clock.
 const MOST_CALLS: u32 = 16;
 
-/// Calls that take less than this together need no look at the clock between them.
-const CLOSE_NS: u64 = 1_000_000;
+/// Calls that take less than this together need no look at the clock between them. A message of each millisecond would pay for
+/// one otherwise.
+const CLOSE: Every = Every(100);
+
+/// Nanoseconds in a millisecond.
+const MS: u64 = 1_000_000;
 
 /// Says when it is time to look.
 struct Lookout {
@@ -44,15 +48,16 @@ struct Lookout {
     /// When the clock was looked at, and when a look was due; ticks.
     asked: u64,
     looked: u64,
-    /// [`CLOSE_NS`] in ticks.
+    /// A millisecond, and [`CLOSE`], in ticks.
+    ms: u64,
     close: u64,
 }
 
 impl Lookout {
     fn new(clock: HostClock) -> Self {
         let now = clock.ticks();
-        let close = clock.calibration().ticks_of_ns(CLOSE_NS);
-        Self { clock, left: 1, calls: 1, asked: now, looked: now, close }
+        let ms = clock.calibration().ticks_of_ns(MS);
+        Self { clock, left: 1, calls: 1, asked: now, looked: now, ms, close: CLOSE.0 * ms }
     }
 
     /// Counts a call; true if the clock is to be asked at it.
@@ -74,7 +79,7 @@ impl Lookout {
     fn ask_clock(&mut self, every: Every) -> bool {
         let now = self.clock.ticks();
         let since = |then: u64| now.wrapping_sub(then);
-        let (are_close, is_due) = (since(self.asked) < self.close, since(self.looked) >= every.0 * self.close);
+        let (are_close, is_due) = (since(self.asked) < self.close, since(self.looked) >= every.0 * self.ms);
         self.calls = if are_close { (2 * self.calls).min(MOST_CALLS) } else { 1 };
         self.left = self.calls;
         self.asked = now;
@@ -146,7 +151,7 @@ impl<T> NameWatch<T> {
     /// The longest sleep before the next look.
     pub(crate) fn sleep_ns(&mut self, timeout_ns: u64) -> u64 {
         self.lookout.ask_next();
-        timeout_ns.min(self.every().0 * CLOSE_NS)
+        timeout_ns.min(self.every().0 * MS)
     }
 
     /// How often it has gone on in another log.
@@ -176,17 +181,18 @@ fn gone(place: &Place) -> String {
     format!("the files of {place} were removed while they were in use{why}")
 }
 
-/// A writer that makes its log anew where its files are gone.
+/// A writer that makes its log anew where its files are gone. What each message looks at lies in front, and is the same in a
+/// rehearsal: a path that only real messages take is cold for each of them.
+#[repr(C)]
 pub(crate) struct NamedWriter {
+    lookout: Lookout,
     pub(crate) writer: Writer,
     /// None where nobody else knows the log.
-    named: Option<Named>,
+    named: Option<Box<Named>>,
 }
 
 struct Named {
     config: Config,
-    clock: HostClock,
-    lookout: Lookout,
     /// How often it has made its log anew.
     made: u64,
     /// Why it has not, until it has.
@@ -202,12 +208,13 @@ struct Lost {
 impl NamedWriter {
     /// The writer of a log that was opened so.
     pub(crate) fn new(writer: Writer, config: Config, clock: HostClock) -> Self {
-        let named = Some(Named { config, clock, lookout: Lookout::new(clock), made: 0, lost: None });
-        Self { writer, named }
+        let named = Some(Box::new(Named { config, made: 0, lost: None }));
+        Self { lookout: Lookout::new(clock), writer, named }
     }
 
-    pub(crate) fn unnamed(writer: Writer) -> Self {
-        Self { writer, named: None }
+    /// The writer of a log of which nobody else knows, to rehearse this one.
+    pub(crate) fn rehearsing(&self, writer: Writer) -> Self {
+        Self { lookout: Lookout::new(self.lookout.clock), writer, named: None }
     }
 
     /// How often the log was made anew.
@@ -219,21 +226,22 @@ impl NamedWriter {
     /// there is nothing to publish.
     #[inline(always)]
     pub(crate) fn look(&mut self, stamp: u64) -> Result<(), PublishError> {
-        let Some(named) = &mut self.named else { return Ok(()) };
         // A stamp is of now, nearly always, and is at hand; one of the past says nothing.
-        if named.lookout.is_last() || named.lookout.is_far(stamp) {
-            named.look_if_due(&mut self.writer)
-        } else {
-            Ok(())
-        }
+        if self.lookout.is_last() || self.lookout.is_far(stamp) { self.look_if_due() } else { Ok(()) }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn look_if_due(&mut self) -> Result<(), PublishError> {
+        let Self { lookout, writer, named } = self;
+        let every = if named.as_ref().is_some_and(|named| named.lost.is_some()) { LOOK_FOR_NEXT } else { LOOK };
+        let is_due = lookout.ask_clock(every);
+        named.as_mut().map_or(Ok(()), |named| named.look(lookout, writer, is_due))
     }
 }
 
 impl Named {
-    #[cold]
-    #[inline(never)]
-    fn look_if_due(&mut self, writer: &mut Writer) -> Result<(), PublishError> {
-        let is_due = self.lookout.ask_clock(if self.lost.is_some() { LOOK_FOR_NEXT } else { LOOK });
+    fn look(&mut self, lookout: &mut Lookout, writer: &mut Writer, is_due: bool) -> Result<(), PublishError> {
         // A fork's copy of a writer is refused by the publish itself.
         if writer.is_forked() {
             return Ok(());
@@ -241,7 +249,7 @@ impl Named {
         match &self.lost {
             Some(lost) if !is_due => {
                 // Each message is refused until it is there.
-                self.lookout.ask_next();
+                lookout.ask_next();
                 return Err(lost.told());
             }
             Some(_) => {}
@@ -251,7 +259,7 @@ impl Named {
         let place = &self.config.place;
         let unfinished = writer.unfinished();
         let renewed = match unfinished {
-            0 => writer.renew(&self.config, self.clock.calibration()),
+            0 => writer.renew(&self.config, lookout.clock.calibration()),
             _ => Ok(()),
         };
         let lost = match renewed {
@@ -272,7 +280,7 @@ impl Named {
                 may_pass: !matches!(e, OpenError::HasWriter { .. }),
             },
         };
-        self.lookout.ask_next();
+        lookout.ask_next();
         let told = lost.told();
         self.lost = Some(lost);
         Err(told)

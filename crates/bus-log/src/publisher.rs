@@ -27,7 +27,7 @@ impl LogPublisher {
         // The next message may be far: it will find the log that it belongs to. Its error is told then, too.
         let _ = named.look(0);
         named.writer.keep_warm(*last_bytes);
-        let make = || named.writer.rehearsal().ok().map(|made| Self::new(NamedWriter::unnamed(made.writer)));
+        let make = || named.writer.rehearsal().ok().map(|made| Self::new(named.rehearsing(made.writer)));
         let Some((stage, message)) = warm.stage(make, *last_bytes) else { return };
         // The function that callers call, not a copy of it.
         let publisher: &mut dyn Publisher = black_box(stage);
@@ -36,7 +36,8 @@ impl LogPublisher {
 }
 
 impl Publisher for LogPublisher {
-    #[inline]
+    // One function for callers and for the rehearsal, wherever each of them is compiled: a copy of it would keep nothing warm.
+    #[inline(never)]
     fn publish(&mut self, stamp: u64, kind: u8, payload: &[u8]) -> Result<(), PublishError> {
         self.last_bytes = payload.len();
         self.named.look(stamp)?;

@@ -33,7 +33,7 @@ pub struct Writer {
     born: Birthplace,
     cut: Option<Cut>,
     /// Its data file.
-    data: LogFile,
+    data: Box<LogFile>,
     /// None of a log that nobody else can find.
     _lock: Option<ByteLock>,
 }
@@ -100,7 +100,7 @@ impl Writer {
         };
         appender.control.barrier().store(barrier.code(), Ordering::SeqCst);
         let needs_reader = shape.policy == Policy::Fail && appender.control.group().is_none();
-        let (data, born) = (LogFile::at(&place), Birthplace::here());
+        let (data, born) = (Box::new(LogFile::at(&place)), Birthplace::here());
         Ok(Self { appender, place, shape, barrier, needs_reader, born, cut, data, _lock: None })
     }
 
@@ -158,7 +158,7 @@ impl Writer {
     /// The writer of a log without a name.
     pub(crate) fn unnamed(appender: Appender, shape: Shape, barrier: Barrier) -> Self {
         let (place, born) = (Place::nowhere(), Birthplace::here());
-        let data = LogFile::at(&place);
+        let data = Box::new(LogFile::at(&place));
         Self { appender, place, shape, barrier, needs_reader: false, born, cut: None, data, _lock: None }
     }
 
@@ -238,7 +238,7 @@ impl Writer {
         let (shape, appender) = create(&next, &Shape::of(&next, calibration)?)?;
         appender.control.barrier().store(self.barrier.code(), Ordering::SeqCst);
         (self.shape, self.appender, self.cut) = (shape, appender, None);
-        self.data = LogFile::at(&self.place);
+        *self.data = LogFile::at(&self.place);
         Ok(())
     }
 

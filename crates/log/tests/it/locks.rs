@@ -98,6 +98,8 @@ fn a_fork_lets_go_of_nothing_that_is_its_parents() {
     }));
     let mut other = Process::start("asker", scratch.place(), Policy::Fail);
     assert_eq!(Some(number(&mut other)), pid.map(u64::from));
+    // It asks on, as a writer of its own where there is none.
+    drop(other);
     drop((us, reader));
     assert_eq!(refused(&scratch), None);
 }
