@@ -12,15 +12,18 @@
 //! * `lies.rs`: the table. `stage.rs`: where a lie is planted.
 //! * `tamper.rs`: somebody between the two ends, on any transport. `relay.rs`: somebody on the wire before a server.
 //! * `messages.rs`, `workloads.rs`: lies about messages. `orders.rs`: lies to orders.
+//! * `early.rs`: stamps that are taken too early. `observer.rs`: who holds them against system calls.
 //! * `machine.rs`, `figures.rs`, `builds.rs`: about whose time it was, about numbers, and about which build is slower.
 
 mod builds;
+mod early;
 mod figures;
 mod hog;
 mod lies;
 mod limit;
 mod machine;
 mod messages;
+mod observer;
 mod orders;
 mod relay;
 mod stage;
@@ -33,4 +36,4 @@ pub use lies::{LIES, Lie};
 pub use stage::{Finding, Stage};
 
 /// What the processes of this crate do.
-pub const ROLES: &[Playable] = &[Playable::of::<hog::HogRole>()];
+pub const ROLES: &[Playable] = &[Playable::of::<hog::HogRole>(), Playable::of::<observer::ObserverRole>()];

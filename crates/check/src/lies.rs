@@ -3,7 +3,7 @@
 use tickpath_harness::LabError;
 
 use crate::stage::{Finding, Stage};
-use crate::{builds, figures, machine, messages, orders, workloads};
+use crate::{builds, early, figures, machine, messages, orders, workloads};
 
 /// A lie, and how it is planted.
 #[derive(Debug, Clone, Copy)]
@@ -47,6 +47,7 @@ pub const LIES: &[Lie] = &[
     Lie { name: "server-stopped", target: "redis", plant: machine::server_stopped },
     Lie { name: "oms-stopped", target: "orders", plant: orders::oms_stopped },
     Lie { name: "venue-stopped", target: "orders", plant: orders::venue_stopped },
+    Lie { name: "early", target: "t2", plant: early::early },
     Lie { name: "counter", target: "ahead", plant: figures::counter_ahead },
     Lie { name: "counter", target: "back", plant: figures::counter_back },
     Lie { name: "few-samples", target: "", plant: figures::few_samples },

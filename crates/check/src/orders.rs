@@ -113,7 +113,13 @@ fn stopped_once(stage: &Stage<'_>, who: fn(&Ends) -> u32) -> Result<(Run, u64), 
 
 /// So many orders one by one; `begin` is called before the first.
 fn measure(stage: &Stage<'_>, count: u64, begin: impl FnOnce(&Ends) -> Result<(), LabError>) -> Result<Run, LabError> {
-    let settings = Settings {
+    let run = run_with(stage.lab, &settings(stage, count), begin)?.pop();
+    run.ok_or_else(|| LabError::Failed("the orders made no run".to_owned()))
+}
+
+/// So many orders one by one.
+pub(crate) fn settings(stage: &Stage<'_>, count: u64) -> Settings {
+    Settings {
         target: Target::Lanes,
         client: Client::Rust,
         venue: VenueRoute::Lanes,
@@ -134,7 +140,5 @@ fn measure(stage: &Stage<'_>, count: u64, begin: impl FnOnce(&Ends) -> Result<()
         full: false,
         journal: None,
         repeat: 1,
-    };
-    let run = run_with(stage.lab, &settings, begin)?.pop();
-    run.ok_or_else(|| LabError::Failed("the orders made no run".to_owned()))
+    }
 }

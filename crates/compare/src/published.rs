@@ -76,14 +76,18 @@ fn f9omstw(runs: &[&Run]) -> Vec<Found> {
     for (group, orders, block, busy) in GROUPS {
         for (wait, [p50, p99]) in [("block", block), ("busy", busy)] {
             let of_group = |run: &&&Run| run.batch_text().as_deref() == Some(group) && is(run, "wait", wait);
-            let Some(hop) = runs.iter().find(of_group).and_then(|run| run.hops.get("t1_t2")) else { continue };
+            let Some(run) = runs.iter().find(of_group) else { continue };
+            let Some(hop) = run.hops.get("t1_t2") else { continue };
             for (index, label, published) in [(0, "50 %", p50), (3, "99 %", p99)] {
                 found.extend(percentile(hop, index, label).map(|(ns, label)| Found {
                     what: format!("{} orders at once, {wait}: T2−T1, {label}", count(orders)),
                     published: published * US,
                     ours: ns as f64,
                     unit: PublishedUnit::Ns,
-                    remark: "its line is TCP and its venue 100 Mb/s away; ours is shared memory on one host",
+                    remark: match is(run, "venue", "tcp") {
+                        true => "its venue is a line of 100 Mb/s away; ours is on the same host",
+                        false => "its line is TCP and its venue 100 Mb/s away; ours is shared memory on one host",
+                    },
                 }));
             }
         }

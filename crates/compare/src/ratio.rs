@@ -98,6 +98,7 @@ impl Line {
             level_percent: interval.map(|(.., missed)| of_table(missed, lines)),
             pairs: u32::try_from(pairs).ok(),
             note: (left_out > 0).then(|| format!("{left_out} of {all} pairs {was} not valid on both sides")),
+            ..Comparison::default()
         })
     }
 }

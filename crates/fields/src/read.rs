@@ -257,7 +257,8 @@ fn envelope(m: &Envelope) -> Vec<Field> {
         text("reference_price", m.reference_price),
         number("reference_age_ns", m.reference_age_ns),
         number("released_before", m.released_before),
-        number("queued_before", m.queued_before),
+        number("queued_before", u8::from(m.departure_before().queued)),
+        number("handed_over_before", u8::from(m.departure_before().handed_over)),
         number("lane_sequence", m.lane_sequence),
     ]
 }
@@ -495,7 +496,12 @@ fn start(m: &Start) -> Vec<Field> {
 }
 
 fn stop(m: &Stop) -> Vec<Field> {
-    vec![number("released_before", m.released_before), number("queued_before", m.queued_before)]
+    let last = m.departure_before();
+    vec![
+        number("released_before", last.at),
+        number("queued_before", u8::from(last.queued)),
+        number("handed_over_before", u8::from(last.handed_over)),
+    ]
 }
 
 fn digest(m: &Digest) -> Vec<Field> {

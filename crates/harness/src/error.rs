@@ -1,5 +1,11 @@
 //! Why a bench did not come to a result.
 
+use std::sync::atomic::Ordering;
+
+use tickpath_result::{ResultFile, Run};
+
+use crate::interruption;
+
 /// Why a bench did not come to a result.
 #[derive(Debug, thiserror::Error)]
 pub enum LabError {
@@ -17,8 +23,8 @@ pub enum LabError {
     /// The run ended before it was done, and what was measured until then is here, not valid.
     #[error("{why}")]
     BrokeOff {
-        /// The run so far, with a note why it ended.
-        run: Box<tickpath_result::Run>,
+        /// What was measured until then; the last one says why it ended.
+        runs: Vec<Run>,
         /// Why.
         why: String,
     },
@@ -79,4 +85,30 @@ impl LabError {
     pub fn file(path: &std::path::Path, reason: std::io::Error) -> Self {
         Self::File { path: path.display().to_string(), reason }
     }
+}
+
+impl LabError {
+    /// What was measured until a run ended early, of whose `count` of `things` so many were `sent`. The last run is it, and no
+    /// valid one. A Ctrl-C is named as such, whatever it made of the run's processes.
+    pub fn broke_off(mut runs: Vec<Run>, sent: u64, count: u64, things: &str, why: String) -> Self {
+        let why = if interruption().load(Ordering::Relaxed) { Self::Interrupted.to_string() } else { why };
+        if let Some(run) = runs.last_mut() {
+            run.valid = false;
+            run.notes.insert(0, format!("it broke off after {sent} of {count} {things}: {why}"));
+        }
+        Self::BrokeOff { runs, why }
+    }
+}
+
+/// Takes runs into a result; of a bench that broke off those that there are, and then its error.
+pub fn keep(result: &mut ResultFile, runs: Result<Vec<Run>, LabError>) -> Result<(), LabError> {
+    match runs {
+        Ok(runs) => result.runs.extend(runs),
+        Err(LabError::BrokeOff { runs, why }) => {
+            result.runs.extend(runs);
+            return Err(LabError::Failed(why));
+        }
+        Err(error) => return Err(error),
+    }
+    Ok(())
 }

@@ -45,7 +45,7 @@ pub mod targets;
 
 pub use around::Around;
 pub use child::Child;
-pub use error::LabError;
+pub use error::{LabError, keep};
 pub use interruption::interruption;
 pub use lab::{Lab, Progress, remove_topics};
 pub use parent::Parent;

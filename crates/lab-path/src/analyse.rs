@@ -2,7 +2,7 @@
 //!
 //! A request's record holds T0 and the stamp of the tick that caused it; its own stamp is T1; the next request's record
 //! holds its T2. That is the release of one that left at once; of one that was denied or kept it is when that was done,
-//! and belongs to other hops. A venue's report holds when the venue had the order; its stamp is when the OMS had the
+//! and belongs to other hops; and what was handed to the thread of a line left later than that. A venue's report holds when the venue had the order; its stamp is when the OMS had the
 //! report. Orders belong to the group that the high half of their client order id tells.
 
 use std::collections::{BTreeMap, HashMap};
@@ -13,7 +13,7 @@ use tickpath_log::{Next, Place, Reader, Registration, Start};
 use tickpath_market::{OrderId, Request};
 use tickpath_oms::JournalError;
 use tickpath_oms::journal::logs;
-use tickpath_orders::{At, Config, Core, Input, Output, Outputs, RecordKind, Stop};
+use tickpath_orders::{At, Config, Core, Departure, Input, Output, Outputs, RecordKind, Stop};
 use zerocopy::FromBytes;
 
 use crate::orders::group::group_name;
@@ -27,9 +27,13 @@ use tickpath_result::{Counts, Run};
 struct Stamps {
     /// Its number in its group: the low half of its client order id.
     number: u32,
+    /// The OMS's id of the request, which its venue knows.
+    id: u64,
     cause: u64,
     sent: u64,
     received: u64,
+    /// When the thread of its venue's line got it, if another one sends it.
+    handed: u64,
     released: u64,
     arrived: u64,
     reported: u64,
@@ -39,6 +43,17 @@ struct Stamps {
     /// By the venue, or by the risk checks.
     rejected: bool,
     answered: bool,
+}
+
+/// When a request came and left, in ticks; zero where that is not known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Departed {
+    /// T1.
+    pub received: u64,
+    /// When the thread of its venue's line got it, if another one sends it.
+    pub handed: u64,
+    /// T2.
+    pub released: u64,
 }
 
 /// What its T2 is the end of.
@@ -145,7 +160,7 @@ impl Reading {
         self.core.apply(At { sequence, stamp }, input, &mut self.outputs);
         match input {
             Input::Request { envelope, request } => {
-                self.released(envelope.released_before, envelope.queued_before != 0);
+                self.departed(envelope.departure_before());
                 self.journal.inputs += 1;
                 self.journal.orders += u64::from(matches!(request, Request::New(_)));
                 let id = request.client_order_id().0;
@@ -153,8 +168,10 @@ impl Reading {
                 let stamps = &mut self.journal.groups.entry(group).or_default().stamps;
                 let became = became(&self.outputs);
                 let denied = became == Became::Denied;
+                let order_id = OrderId::new(self.core.epoch(), sequence).0;
                 stamps.push(Stamps {
                     number,
+                    id: order_id,
                     became,
                     queued: became == Became::Kept && matches!(request, Request::New(_)),
                     rejected: denied,
@@ -165,7 +182,7 @@ impl Reading {
                     ..Stamps::default()
                 });
                 let place = (group, stamps.len() - 1);
-                self.places.insert(OrderId::new(self.core.epoch(), sequence).0, place);
+                self.places.insert(order_id, place);
                 self.last = Some(place);
                 Some(group)
             }
@@ -189,15 +206,18 @@ impl Reading {
         if kind == RecordKind::Stop.code()
             && let Ok(stop) = Stop::read_from_bytes(payload)
         {
-            self.released(stop.released_before, stop.queued_before != 0);
+            self.departed(stop.departure_before());
         }
     }
 
-    fn released(&mut self, at: u64, queued: bool) {
+    fn departed(&mut self, left: Departure) {
         if let Some(stamps) = self.last.take().and_then(|place| self.at(place)) {
-            stamps.released = at;
-            stamps.queued |= queued;
-            if queued && stamps.became == Became::Released {
+            match left.handed_over && !left.queued {
+                true => stamps.handed = left.at,
+                false => stamps.released = left.at,
+            }
+            stamps.queued |= left.queued;
+            if left.queued && stamps.became == Became::Released {
                 stamps.became = Became::Kept;
             }
         }
@@ -239,9 +259,27 @@ impl Group {
         self.stamps.iter().map(|s| (s.number, s.sent))
     }
 
-    /// The last T2, for what comes after it.
+    /// The last T2, for what comes after it; zero if none is known.
     pub fn last_released(&self) -> u64 {
         self.stamps.iter().map(|s| s.released).max().unwrap_or(0)
+    }
+
+    /// When the core was done with the last one.
+    pub fn last_done(&self) -> u64 {
+        self.stamps.iter().map(|s| s.released.max(s.handed)).max().unwrap_or(0)
+    }
+
+    /// The stamps of its requests.
+    pub(crate) fn into_departed(self) -> impl Iterator<Item = Departed> {
+        let departed = |s: Stamps| Departed { received: s.received, handed: s.handed, released: s.released };
+        self.stamps.into_iter().map(departed)
+    }
+
+    /// Gives T2 to what was handed over, from when the sends of the OMS's ids returned.
+    pub(crate) fn take_sends(&mut self, sends: &HashMap<u64, u64>) {
+        for stamps in self.stamps.iter_mut().filter(|s| s.handed != 0) {
+            stamps.released = sends.get(&stamps.id).copied().unwrap_or(0);
+        }
     }
 
     /// Requests whose T2 is the end of this.
@@ -263,6 +301,9 @@ impl Group {
         let [left, denied, kept] = [Became::Released, Became::Denied, Became::Kept];
         let hops = [
             ("t0_t1", pairs(all(), |s| s.sent, |s| s.received)),
+            ("t1_handed", pairs(self.that(left), |s| s.received, |s| s.handed)),
+            ("t0_handed", pairs(self.that(left), |s| s.sent, |s| s.handed)),
+            ("handed_t2", pairs(self.that(left), |s| s.handed, |s| s.released)),
             ("t1_t2", pairs(self.that(left), |s| s.received, |s| s.released)),
             ("t0_t2", pairs(self.that(left), |s| s.sent, |s| s.released)),
             ("tick_to_order", pairs(self.that(left), |s| s.cause, |s| s.released)),
@@ -309,7 +350,7 @@ impl Group {
             ("orders_denied", Some(count(|s| s.became == Became::Denied))),
         ];
         run.figures.extend(figures.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))));
-        run.elapsed_ns = since(self.last_released()).map(|ns| ns.max(0.0) as u64);
+        run.elapsed_ns = since(self.last_done()).map(|ns| ns.max(0.0) as u64);
         let sent = self.len() as u64;
         // Without an answer an order is still on its way, or waits for the line.
         let left = count(|s| !s.answered) as u64;

@@ -13,11 +13,14 @@ use tickpath_compare::{Line, in_turn, table, value};
 use tickpath_harness::arrivals::Arrivals;
 use tickpath_harness::others::{Busy, Processes};
 use tickpath_harness::rules::refuse_loss;
-use tickpath_harness::{Lab, LabError, host};
+use tickpath_harness::{Lab, LabError, host, keep};
 use tickpath_result::{Counts, PERCENTILES, Phase, ResultFile, Run, median};
 use tickpath_scratch::python::Python;
 use tickpath_scratch::redis::{Server, ServerSettings, one_publish_per_process};
 use tickpath_scratch::scripts::Library;
+
+/// What its page is called.
+const TITLE: &str = "From a tick to an order at a venue";
 
 /// About how long all of it takes, in seconds.
 pub const SECONDS: u32 = 90;
@@ -95,6 +98,8 @@ pub fn run(lab: &Lab<'_>, settings: &Settings, result: &mut ResultFile, found: &
     if let Some(connect) = connect {
         share_the_way(connect, result);
     }
+    result.title = Some(TITLE.to_owned());
+    result.findings = text::findings(result, found);
     Ok(())
 }
 
@@ -103,7 +108,7 @@ fn measure(lab: &Lab<'_>, settings: &Settings, result: &mut ResultFile, found: &
     result.host = host;
     result.runs.push(floor);
     let ours = path_settings(settings, "shm://", Wait::Busy, PATH_RATE, PATH_TICKS);
-    result.runs.push(path::run(lab, &ours)?);
+    keep(result, path::run(lab, &ours).map(|run| vec![run]))?;
     let Some(best) = try_redis(lab, settings)? else {
         found.missing.push(
             "redis-server is not installed: with it the same path is run over Redis too. Install it with: \
@@ -317,10 +322,12 @@ fn take_turns(
     }
     for repeat in 1..=REPEATS {
         for (side, measured) in in_turn(repeat, &mut sides) {
-            let run = run_side(lab, settings, *side, pythons, repeat)?;
-            let p50_ns = value(&run, FIGURE);
-            measured.push([p50_ns, p50_ns.filter(|_| run.valid), value(&run, CPU)]);
-            result.runs.push(run);
+            let run = run_side(lab, settings, *side, pythons, repeat);
+            if let Ok(run) = &run {
+                let p50_ns = value(run, FIGURE);
+                measured.push([p50_ns, p50_ns.filter(|_| run.valid), value(run, CPU)]);
+            }
+            keep(result, run.map(|run| vec![run]))?;
         }
     }
     let of = |side: Side| sides.iter().find(|(known, _)| *known == side).map_or(&[][..], |(_, measured)| measured);
@@ -329,7 +336,12 @@ fn take_turns(
         let pairs = of(*a).iter().zip(of(*b)).map(|([_, a, _], [_, b, _])| [*a, *b]).collect();
         Line { no_ratio: change.no_ratio.map(str::to_owned), ..Line::new(change.name, FIGURE, pairs) }
     };
-    result.comparisons.extend(table(changes.iter().map(line)));
+    result.comparisons.extend(table(changes.iter().map(line)).into_iter().map(|mut of| {
+        let change = changes.iter().map(|(change, _)| change).find(|change| change.name == of.name);
+        of.change = change.map(|change| change.what.clone());
+        of.sides = change.map(|change| change.sides.map(str::to_owned));
+        of
+    }));
     let told = |(change, both): (Change, [Side; 2])| {
         let waits_alone = both.iter().all(|side| matches!(side, Side::Log { .. }));
         let cpu_ns = both.map(|side| middle(side, 2).filter(|_| waits_alone));

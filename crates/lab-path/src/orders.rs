@@ -37,6 +37,7 @@ mod login;
 mod others;
 mod plan;
 mod route;
+mod sends;
 mod settings;
 mod system;
 mod users;
@@ -49,12 +50,15 @@ pub use floor::SenderRole;
 pub use login::Login;
 pub(crate) use login::log_in;
 pub(crate) use route::{ReportKind, hear_socket, is_of_venue};
+pub use sends::departed;
+pub(crate) use sends::{Sends, StampedLine};
 pub use settings::{Beside, MOST_SESSIONS, Running, Settings, Target, VenueRoute, check_other};
 pub use system::Ends;
 pub(crate) use users::{LANES_SCHEME, USER, login_at, write_users};
 
 use tickpath_clock::Clock;
 
+pub use crate::analyse::Departed;
 pub use crate::trade::OrderSpec;
 use evaluation::{Measured, evaluate};
 use plan::{Batch, plan};
@@ -102,7 +106,11 @@ pub fn run_with(
         let waited_ns = memory::waited_ns(ends.oms).saturating_sub(waited_ns);
         let cpu_ns = tickpath_clock::cpu_ns(ends.oms).saturating_sub(cpu_ns);
         let took_ns = lab.clock.ns_between(from, lab.clock.ticks()).unsigned_abs();
+        let is_over = answered.broke_off.is_some();
         measured.push(Measured { batch, answered, before, after: memory::of(ends.oms), waited_ns, cpu_ns, took_ns });
+        if is_over {
+            break;
+        }
     }
     let connected = std::mem::take(&mut system.connected);
     let (told, heard_beside) = system.stop()?;
@@ -120,7 +128,10 @@ pub fn run_with(
         last.notes.extend(told);
     }
     around.end(lab, &mut runs)?;
-    Ok(runs)
+    match measured.last().and_then(|last| Some((last.batch.count, last.answered.broke_off.clone()?))) {
+        None => Ok(runs),
+        Some((count, (sent, why))) => Err(LabError::broke_off(runs, sent, count, "orders", why)),
+    }
 }
 
 /// About how long [`run`] takes.

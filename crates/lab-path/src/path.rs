@@ -103,7 +103,13 @@ pub fn run(lab: &Lab<'_>, settings: &Settings) -> Result<Run, LabError> {
     tell_receiver_cpu(&mut run, told.used_ns);
     run.notes.extend(told.of_oms);
     around.end(lab, std::slice::from_mut(&mut run))?;
-    Ok(run)
+    match told.fed.broke_off {
+        None => Ok(run),
+        Some(why) => {
+            let sent = run.counts.sent;
+            Err(LabError::broke_off(vec![run], sent, settings.ticks.count, "ticks", why))
+        }
+    }
 }
 
 /// What the processes of a run told.

@@ -13,7 +13,7 @@ use tickpath_oms::{Agent, Layout, SessionLanes};
 use zerocopy::{FromBytes, IntoBytes};
 
 use crate::decision::{Decision, Tick};
-use crate::orders::is_of_venue;
+use crate::orders::{Sends, is_of_venue};
 use crate::trade::{OmsRole, lanes, oms_config};
 use tickpath_harness::quiet::Quiet;
 use tickpath_harness::samples::{save, save_gaps, touched_rows};
@@ -82,7 +82,7 @@ impl Traded {
 /// The trader's life.
 pub(crate) fn trader(role: &TraderRole, parent: &Parent) -> Result<(), LabError> {
     let clock = HostClock::get()?;
-    let config = oms_config(&role.oms)?;
+    let config = oms_config(&role.oms, &Sends::default())?;
     let wait = role.thread.wait()?;
     // One thread waits for all that it does: when, is not the topic's to say.
     let of_topic = if (config.layout, wait) == (Layout::Inline, Wait::Adaptive) { Wait::Block } else { wait };

@@ -16,14 +16,15 @@ use tickpath_market::{
     TimeInForce, VenueId,
 };
 use tickpath_oms::{
-    AckLevel, Config, Desk, LanesConfig, LineConfig, LineId, Notice, OpenLine, Rate, SessionConfig, SessionLimits,
-    VenueLanes,
+    AckLevel, Config, Desk, LanesConfig, Layout, LineConfig, LineId, Notice, OpenLine, Rate, SessionConfig,
+    SessionLimits, VenueLanes,
 };
 use tickpath_orders::{AccountLimits, Instrument, VenueRules};
 use tickpath_server::settings::{Sessions, Users};
 use tickpath_server::{ServerConfig, ServerEvent};
 use tickpath_venue_tcp::{Address, ParseAddressError, TcpLine};
 
+use crate::orders::{Sends, StampedLine};
 use tickpath_harness::samples::save_gaps;
 use tickpath_harness::{LabError, Parent, Role, Thread};
 
@@ -313,13 +314,16 @@ pub(crate) fn level(word: &str) -> Result<AckLevel, LabError> {
 }
 
 /// The OMS that a role describes.
-pub(crate) fn oms_config(role: &OmsRole) -> Result<Config, LabError> {
+pub(crate) fn oms_config(role: &OmsRole, sends: &Sends) -> Result<Config, LabError> {
     let journal = LogConfig { reserve_bytes: role.reserve_bytes, ..LogConfig::journal(Place::folder(&role.journal)) };
-    let layout = role.layout.parse().map_err(|e: tickpath_oms::ParseLayoutError| LabError::Setting(e.to_string()))?;
+    let layout: Layout =
+        role.layout.parse().map_err(|e: tickpath_oms::ParseLayoutError| LabError::Setting(e.to_string()))?;
     let mut lanes = lanes(&role.lanes, u16::from(role.server.is_none()), role.request_bytes, role.report_bytes);
     if let Some(address) = &role.line {
         lanes.venues.clear();
-        lanes.lines.push(line(address)?);
+        // The other layouts send before their T2.
+        let sends = (layout == Layout::Split).then(|| sends.clone());
+        lanes.lines.push(line(address, sends)?);
     }
     Ok(Config {
         lanes,
@@ -339,11 +343,17 @@ pub(crate) fn oms_config(role: &OmsRole) -> Result<Config, LabError> {
 }
 
 /// The line of a venue that listens there, with no limit that a run's orders reach.
-fn line(address: &str) -> Result<LineConfig, LabError> {
+fn line(address: &str, sends: Option<Sends>) -> Result<LineConfig, LabError> {
     let address: Address = address.parse().map_err(|e: ParseAddressError| LabError::Setting(e.to_string()))?;
     let open = OpenLine::new(move || {
         let line = TcpLine::new(address.clone(), "bench").map_err(|e| e.to_string())?;
-        Ok(Box::new(line) as Box<dyn tickpath_venue::Line>)
+        Ok(match &sends {
+            Some(sends) => {
+                let clock = HostClock::get().map_err(|e| e.to_string())?;
+                Box::new(StampedLine::new(line, clock, sends.clone())) as Box<dyn tickpath_venue::Line>
+            }
+            None => Box::new(line),
+        })
     });
     Ok(LineConfig {
         id: LineId { venue: VENUE, line: 0 },
@@ -373,7 +383,8 @@ pub(crate) fn market_config(name: &str) -> Result<LogConfig, LabError> {
 /// The OMS process's life. Its first result is where it listens, its last one what an operator would have heard.
 pub(crate) fn oms(role: &OmsRole, parent: &Parent) -> Result<(), LabError> {
     let clock = HostClock::get()?;
-    let config = oms_config(role)?;
+    let sends = Sends::with_capacity(role.expected_orders);
+    let config = oms_config(role, &sends)?;
     let ticks = market(&role.market, &clock)?;
     let stop = parent.stop_flag();
     let (events, heard) = sync_channel(MOST_EVENTS);
@@ -393,6 +404,7 @@ pub(crate) fn oms(role: &OmsRole, parent: &Parent) -> Result<(), LabError> {
     drop(server);
     let told = listener.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
     save_gaps(&role.out, &gaps.map_err(LabError::other)?)?;
+    sends.save(&Sends::file(&role.out))?;
     parent.result(&told);
     Ok(())
 }

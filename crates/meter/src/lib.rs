@@ -23,8 +23,9 @@ pub const BUCKETS: usize = 256;
 /// Its buckets, and the sum of its nanoseconds.
 const HOP_WORDS: usize = BUCKETS + 1;
 
-/// The hops of a request: T0 is when its client sent it, T1 when it was received, T2 when it had left.
-pub const HOPS: [&str; 3] = ["t0_t1", "t1_t2", "t0_t2"];
+/// The hops of a request: T0 is when its client sent it, T1 when it was received, T2 when it had left. What another thread
+/// sends is handed over, and has no T2.
+pub const HOPS: [&str; 5] = ["t0_t1", "t1_t2", "t0_t2", "t1_handed", "t0_handed"];
 
 /// What the kinds of notices are called, where they are counted.
 pub const NOTICES: [&str; 21] = [
@@ -90,10 +91,11 @@ impl Meter {
         Ok(Self { counters, venues })
     }
 
-    /// Counts a request that has left, by the nanoseconds of its two hops.
+    /// Counts a request that has left, or was handed over, by the nanoseconds from T0 to T1, and from there.
     #[inline]
-    pub fn request(&mut self, t0_t1: u64, t1_t2: u64) {
-        for (hop, ns) in [t0_t1, t1_t2, t0_t1.saturating_add(t1_t2)].into_iter().enumerate() {
+    pub fn request(&mut self, t0_t1: u64, from_t1: u64, handed_over: bool) {
+        let (from_t1_at, from_t0_at) = if handed_over { (3, 4) } else { (1, 2) };
+        for (hop, ns) in [(0, t0_t1), (from_t1_at, from_t1), (from_t0_at, t0_t1.saturating_add(from_t1))] {
             self.counters.add(hop * HOP_WORDS + bucket_of(ns), 1);
             self.counters.add(hop * HOP_WORDS + BUCKETS, ns);
         }

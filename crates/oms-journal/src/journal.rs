@@ -10,7 +10,9 @@ use std::io;
 
 use tickpath_clock::Calibration;
 use tickpath_log::{Config, Cut, Place, Tail, Writer};
-use tickpath_orders::{CORE_VERSION, Digest, Input, Lane, Name, RECORD_BYTES, RecordKind, Rolled, Start, Stop};
+use tickpath_orders::{
+    CORE_VERSION, Departure, Digest, Input, Lane, Name, RECORD_BYTES, RecordKind, Rolled, Start, Stop,
+};
 use zerocopy::IntoBytes;
 
 use crate::JournalError;
@@ -165,9 +167,9 @@ impl Journal {
         Ok(())
     }
 
-    /// Writes that the OMS stops in order, with the last T2 and whether that request had to wait for its line.
-    pub fn stop(&mut self, stamp: u64, released: u64, queued: bool) -> Result<(), JournalError> {
-        let stop = Stop { released_before: released, queued_before: u64::from(queued) };
+    /// Writes that the OMS stops in order, and how the last request left.
+    pub fn stop(&mut self, stamp: u64, last: Departure) -> Result<(), JournalError> {
+        let stop = Stop::after(last);
         self.log.publish(stamp, RecordKind::Stop.code(), stop.as_bytes()).map_err(JournalError::Append)?;
         Ok(())
     }

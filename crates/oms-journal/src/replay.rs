@@ -2,7 +2,7 @@
 
 use tickpath_clock::Calibration;
 use tickpath_log::{Next, OpenError, Place, Reader, Registration, Start as From};
-use tickpath_orders::{At, CORE_VERSION, Core, Input, Lane, Name, Output, Outputs, RecordKind, Stop};
+use tickpath_orders::{At, CORE_VERSION, Core, Departure, Input, Lane, Name, Output, Outputs, RecordKind, Stop};
 use zerocopy::{FromBytes, IntoBytes};
 
 use crate::JournalError;
@@ -20,10 +20,8 @@ pub struct Replayed {
     pub outputs: u64,
     /// Digests that were checked.
     pub digests: u64,
-    /// T2 of the last request, in ticks; zero if the journal does not tell.
-    pub released: u64,
-    /// That request had to wait for its venue.
-    pub queued: bool,
+    /// How the last request left, as the last orderly stop told; its time is zero if none did.
+    pub departure: Departure,
 }
 
 /// How the journal's own log ends.
@@ -271,7 +269,7 @@ fn note(
         }
         Some(RecordKind::Stop) => {
             let stop = Stop::read_from_bytes(payload).unwrap_or_default();
-            (done.released, done.queued) = (stop.released_before, stop.queued_before != 0);
+            done.departure = stop.departure_before();
         }
         Some(RecordKind::Lane) => {
             if let Ok(lane) = Lane::read_from_bytes(payload) {

@@ -15,6 +15,15 @@ pub(crate) struct Outbound {
     held: VecDeque<Held>,
 }
 
+/// How far an output has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Passed {
+    /// It is in its lane, or the send to its venue has returned.
+    Sent,
+    /// It waits for a send: of the thread of its line, or behind a socket that is full.
+    HandedOver,
+}
+
 /// Where it goes.
 #[expect(
     clippy::large_enum_variant,
@@ -70,27 +79,27 @@ impl Outbound {
 
     /// Publishes an output, with nothing in front of it.
     #[inline]
-    pub fn publish(&mut self, stamp: u64, output: &Output) -> Result<(), PublishError> {
+    pub fn publish(&mut self, stamp: u64, output: &Output) -> Result<Passed, PublishError> {
         if let Output::Venue { request: Request::Status(question), .. } = output {
             return self.ask(stamp, *question);
         }
         match (&mut self.to, output) {
             (To::Lines(lines), Output::Venue { request, .. }) => lines.publish(stamp, request),
-            (To::Lines(_), _) => Ok(()),
+            (To::Lines(_), _) => Ok(Passed::Sent),
             (To::Log(log), output) => {
                 let (kind, bytes) = frame(output);
-                log.publish(stamp, kind, bytes).map(|_| ())
+                log.publish(stamp, kind, bytes).map(|_| Passed::Sent)
             }
         }
     }
 
     /// Publishes a question after an order. Its venue is to report the order's fills as well: one of them may be lost.
     #[cold]
-    fn ask(&mut self, stamp: u64, question: StatusRequest) -> Result<(), PublishError> {
+    fn ask(&mut self, stamp: u64, question: StatusRequest) -> Result<Passed, PublishError> {
         let request = Request::Status(StatusRequest { fills: 1, ..question });
         match &mut self.to {
             To::Lines(lines) => lines.publish(stamp, &request),
-            To::Log(log) => log.publish(stamp, request.kind().code(), request.as_bytes()).map(|_| ()),
+            To::Log(log) => log.publish(stamp, request.kind().code(), request.as_bytes()).map(|_| Passed::Sent),
         }
     }
 

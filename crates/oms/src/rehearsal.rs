@@ -92,7 +92,7 @@ impl<C: Clock> Sequencer<C> {
         self.outputs.iter().for_each(|output| {
             black_box(*output);
         });
-        black_box((self.levels.get(usize::from(like.session)), self.reference(like.symbol, 0), self.released));
+        black_box((self.levels.get(usize::from(like.session)), self.reference(like.symbol, 0), self.departure.at));
         black_box((self.held, self.returning.len(), self.busy_turns, self.next_snapshot));
         self.journal.look_ahead();
     }

@@ -19,7 +19,7 @@ use tickpath_orders::{Input, KILL_DISK, Kill, Output, Release, Returned};
 use crate::OmsError;
 use crate::commit::{AckLevel, Commit};
 use crate::notice::Notice;
-use crate::outbound::{Held, Outbound};
+use crate::outbound::{Held, Outbound, Passed};
 use crate::sequencer::Sequencer;
 
 impl<C: Clock> Sequencer<C> {
@@ -132,16 +132,16 @@ impl<C: Clock> Sequencer<C> {
     #[inline]
     pub(crate) fn let_venues(&mut self, sequence: u64, stamp: u64) -> Result<(), OmsError> {
         let waits_for_disk = self.waits_for_disk();
-        let Self { outputs, venues, levels, returning, held, waited, .. } = self;
+        let Self { outputs, venues, levels, returning, held, departure, .. } = self;
         for output in outputs.iter() {
             let Output::Venue { venue, session, .. } = output else { continue };
             let for_disk = waits_for_disk && is_for_disk(levels, *session);
             match venues.get_mut(usize::from(venue.0)) {
                 Some(Some(log)) if !for_disk && log.is_clear() && returning.is_empty() => {
                     match log.publish(stamp, output) {
-                        Ok(()) => {}
+                        Ok(passed) => departure.handed_over |= passed == Passed::HandedOver,
                         Err(e @ (PublishError::Full | PublishError::NoReader)) => {
-                            *waited = true;
+                            departure.queued = true;
                             returning.push((*venue, stamp, *output, matches!(e, PublishError::Full)));
                         }
                         Err(e) => return Err(OmsError::Lane(e)),
@@ -150,7 +150,7 @@ impl<C: Clock> Sequencer<C> {
                 // What comes behind a request that came back comes back, too: a venue must not see a cancel before its
                 // order. A venue without lanes is one that is never there.
                 log => {
-                    *waited = true;
+                    departure.queued = true;
                     match log {
                         Some(Some(log)) if returning.iter().all(|(to, ..)| to != venue) => {
                             log.hold(Held { sequence, stamp, for_disk, output: *output });
@@ -172,9 +172,9 @@ impl<C: Clock> Sequencer<C> {
         let Some(Some(log)) = self.venues.get_mut(usize::from(venue.0)) else { return Ok(()) };
         let sent = if is_behind { Err(PublishError::Full) } else { log.publish(stamp, &output) };
         match sent {
-            Ok(()) => Ok(()),
+            Ok(_) => Ok(()),
             Err(e @ (PublishError::Full | PublishError::NoReader)) => {
-                self.waited = true;
+                self.departure.queued = true;
                 self.returning.push((venue, stamp, output, matches!(e, PublishError::Full)));
                 Ok(())
             }

@@ -11,8 +11,8 @@ use tickpath_oms_journal::journal::Journal;
 use tickpath_oms_journal::snapshot::SnapshotMaker;
 use tickpath_oms_journal::{Definitions, JournalError, LaneKind};
 use tickpath_orders::{
-    At, Core, Counts, Doubt, Envelope, Input, Instrument, LOST_REPORTS, Line, Login, Output, Outputs, ReportRecord,
-    Timer,
+    At, Core, Counts, Departure, Doubt, Envelope, Input, Instrument, LOST_REPORTS, Line, Login, Output, Outputs,
+    ReportRecord, Timer,
 };
 
 use crate::OmsError;
@@ -74,9 +74,8 @@ pub struct Sequencer<C> {
     /// What armed orders wait for.
     pub(crate) triggers: Triggers,
     pub(crate) sees_ticks: bool,
-    /// T2 of the last request, and whether it had to wait.
-    pub(crate) released: u64,
-    pub(crate) waited: bool,
+    /// How the last request left.
+    pub(crate) departure: Departure,
     /// Messages that no client, venue or operator may send.
     pub(crate) refused: u64,
     pub(crate) disk_failed: bool,
@@ -147,22 +146,23 @@ impl<C: Clock> Sequencer<C> {
         let (reference_price, reference_age_ns) = self.reference(symbol.unwrap_or(request.symbol()), received);
         let envelope = Envelope {
             sent,
-            released_before: self.released,
+            released_before: self.departure.at,
             reference_price,
             reference_age_ns,
             session,
-            queued_before: u8::from(self.waited),
+            flags_before: self.departure.flags(),
             no_ticks: u8::from(!self.sees_ticks),
             lane_sequence: lane_sequence as u32,
         };
         let sequence = self.apply(received, &Input::Request { envelope, request })?;
-        self.waited = false;
+        self.departure = Departure::default();
         self.let_venues(sequence, received)?;
-        self.released = self.clock.ticks();
-        self.let_sessions(sequence, self.released)?;
+        let released = self.clock.ticks();
+        self.departure.at = released;
+        self.let_sessions(sequence, released)?;
         if let Some(meter) = &mut self.meter {
             let ns = |from: u64, to: u64| self.core.ns(to.saturating_sub(from));
-            meter.request(ns(sent, received), ns(received, self.released));
+            meter.request(ns(sent, received), ns(received, released), self.departure.handed_over);
         }
         self.after_input()
     }
@@ -355,7 +355,7 @@ impl<C: Clock> Sequencer<C> {
         }
         let now = self.clock.ticks();
         self.journal.digest(now, &self.core.digest())?;
-        self.journal.stop(now, self.released, self.waited)?;
+        self.journal.stop(now, self.departure)?;
         if !self.disk_failed {
             self.journal.sync()?;
         }

@@ -11,7 +11,7 @@ use tickpath_oms_journal::journal::{Journal, fresh_id};
 use tickpath_oms_journal::snapshot::SnapshotMaker;
 use tickpath_oms_journal::{Definitions, JournalError, LaneKind, Ledger, LineId, history};
 use tickpath_orders::{
-    At, Boot, Core, Doubt, Input, LOST_REPORTS, LOST_REQUESTS, Lane, Output, Outputs, RecordKind, Returned,
+    At, Boot, Core, Departure, Doubt, Input, LOST_REPORTS, LOST_REQUESTS, Lane, Output, Outputs, RecordKind, Returned,
 };
 
 use crate::OmsError;
@@ -123,8 +123,7 @@ impl<C: Clock> Sequencer<C> {
             references: Vec::new(),
             triggers: Triggers::default(),
             sees_ticks: false,
-            released: 0,
-            waited: false,
+            departure: Departure::default(),
             refused: 0,
             disk_failed: false,
             notices: Notices::default(),

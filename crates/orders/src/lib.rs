@@ -108,8 +108,9 @@ pub use self::order::OrderView;
 pub use self::output::{Output, Outputs};
 pub use self::position::PositionView;
 pub use self::record::{
-    CancelRecord, ConditionalRecord, Digest, Envelope, Input, Lane, MassCancelRecord, NewRecord, RECORD_BYTES,
-    RecordError, RecordKind, ReplaceConditionalRecord, ReplaceRecord, ReportRecord, Rolled, Start, StatusRecord, Stop,
+    CancelRecord, ConditionalRecord, Departure, Digest, Envelope, Input, Lane, MassCancelRecord, NewRecord,
+    RECORD_BYTES, RecordError, RecordKind, ReplaceConditionalRecord, ReplaceRecord, ReportRecord, Rolled, Start,
+    StatusRecord, Stop,
 };
 pub use self::spare::Page;
 pub use self::unanswered::Unanswered;

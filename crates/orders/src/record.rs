@@ -227,7 +227,8 @@ pub struct Start {
 pub struct Envelope {
     /// T0: when the client sent it, in ticks of the host's clock.
     pub sent: u64,
-    /// T2 of the previous request in the journal, in ticks; zero if there is none.
+    /// When the previous request in the journal left the core, in ticks; zero if there is none. [`Departure`] says what
+    /// that is.
     pub released_before: u64,
     /// The reference price of the symbol; zero if there is none.
     pub reference_price: Price,
@@ -235,8 +236,8 @@ pub struct Envelope {
     pub reference_age_ns: u64,
     /// The client's session: where the request came from.
     pub session: u16,
-    /// 1 if the previous request in the journal had to wait for its venue's lane.
-    pub queued_before: u8,
+    /// How the previous request in the journal left: the flags of [`Departure`].
+    pub flags_before: u8,
     /// 1 if the OMS sees no ticks.
     pub no_ticks: u8,
     /// The low half of the request's number in its session's lane.
@@ -367,10 +368,56 @@ pub struct Rolled {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct Stop {
-    /// T2 of the last request in the journal, in ticks; zero if there is none.
+    /// When the last request in the journal left the core, in ticks; zero if there is none.
     pub released_before: u64,
-    /// 1 if the last request in the journal had to wait for its venue's lane.
-    pub queued_before: u64,
+    /// How the last request in the journal left: the flags of [`Departure`].
+    pub flags_before: u64,
+}
+
+/// When a request left the core, and how. The record behind the request's holds it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Departure {
+    /// When it left, in ticks: T2, unless it was handed over.
+    pub at: u64,
+    /// It had to wait for its venue's lane.
+    pub queued: bool,
+    /// It was handed over to the thread of its venue's line, whose send follows.
+    pub handed_over: bool,
+}
+
+impl Departure {
+    const QUEUED: u8 = 1;
+    const HANDED_OVER: u8 = 2;
+
+    /// Of the record behind the request's.
+    pub fn of(at: u64, flags: u8) -> Self {
+        Self { at, queued: flags & Self::QUEUED != 0, handed_over: flags & Self::HANDED_OVER != 0 }
+    }
+
+    /// Its flags in a record.
+    pub fn flags(&self) -> u8 {
+        let flag = |is_set, flag| if is_set { flag } else { 0 };
+        flag(self.queued, Self::QUEUED) | flag(self.handed_over, Self::HANDED_OVER)
+    }
+}
+
+impl Envelope {
+    /// How the previous request in the journal left.
+    pub fn departure_before(&self) -> Departure {
+        Departure::of(self.released_before, self.flags_before)
+    }
+}
+
+impl Stop {
+    /// After a last request that left like this.
+    pub fn after(last: Departure) -> Self {
+        Self { released_before: last.at, flags_before: u64::from(last.flags()) }
+    }
+
+    /// How the last request in the journal left.
+    pub fn departure_before(&self) -> Departure {
+        Departure::of(self.released_before, self.flags_before as u8)
+    }
 }
 
 impl Input {

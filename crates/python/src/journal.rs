@@ -20,7 +20,7 @@ use tickpath_market::{
 };
 use tickpath_oms_journal::JournalError;
 use tickpath_oms_journal::journal::{Replay, logs};
-use tickpath_orders::{At, Config, Core, Denial, Envelope, Input, Output};
+use tickpath_orders::{At, Config, Core, Denial, Departure, Envelope, Input, Output};
 
 use crate::column::{Codes, Columns, Decimals, Integers, OrNull, Rows, Stamps, columns};
 use crate::error::Error;
@@ -118,9 +118,8 @@ trait Hearing: Default + Send + 'static {
     /// Takes an input.
     fn hear(&mut self, rows: &mut Rows<Self::Columns>, heard: &Heard);
 
-    /// Here the OMS stopped in order, or there is no more: T2 of the last request, zero if nobody knows, and whether that had
-    /// to wait for its venue.
-    fn stop(&mut self, _rows: &mut Rows<Self::Columns>, _released: u64, _queued: bool) {}
+    /// Here the OMS stopped in order, or there is no more: how the last request left, at zero if nobody knows.
+    fn stop(&mut self, _rows: &mut Rows<Self::Columns>, _last: Departure) {}
 }
 
 /// Replays a journal.
@@ -128,15 +127,15 @@ struct Reading<H> {
     place: Place,
     replay: Replay,
     core: Core,
-    /// T2 as the last stop has told it.
-    released: u64,
+    /// As the last stop has told it.
+    last: Departure,
     hearing: H,
 }
 
 impl<H: Hearing> Reading<H> {
     fn open(place: &Place) -> Result<Self, Failure> {
         let (place, replay) = (place.clone(), Replay::open(place)?);
-        Ok(Self { place, replay, core: new_core(), released: 0, hearing: H::default() })
+        Ok(Self { place, replay, core: new_core(), last: Departure::default(), hearing: H::default() })
     }
 
     /// Takes the next input; false at the end.
@@ -145,12 +144,12 @@ impl<H: Hearing> Reading<H> {
         self.replay.step(&mut self.core, |at, input, outputs| found = Some((at, *input, outputs.to_vec())))?;
         // A stop is no input: it lies before the one that was found.
         let done = self.replay.done();
-        if done.released != std::mem::replace(&mut self.released, done.released) {
-            self.hearing.stop(rows, done.released, done.queued);
+        if done.departure != std::mem::replace(&mut self.last, done.departure) {
+            self.hearing.stop(rows, done.departure);
         }
         let Some((at, input, outputs)) = found else {
             self.replay.check_end()?;
-            self.hearing.stop(rows, 0, false);
+            self.hearing.stop(rows, Departure::default());
             return Ok(false);
         };
         let clock = self.replay.calibration();
@@ -177,6 +176,8 @@ impl<H: Hearing> Source for Reading<H> {
 enum Outcome {
     /// It went to its venue.
     Released,
+    /// The thread of its venue's line has it, and sends it after that.
+    HandedOver,
     /// The OMS refused it.
     Denied,
     /// It waits in the OMS for its venue or its trigger, or the OMS answered it alone.
@@ -195,6 +196,7 @@ impl Outcome {
     fn word(self) -> &'static str {
         match self {
             Self::Released => "released",
+            Self::HandedOver => "handed_over",
             Self::Denied => "denied",
             Self::Kept => "kept",
         }
@@ -288,21 +290,21 @@ impl Hearing for OfRequests {
 
     fn hear(&mut self, rows: &mut Rows<Requests>, heard: &Heard) {
         let Heard { at, input: Input::Request { envelope, request }, outputs, epoch, clock } = heard else { return };
-        self.stop(rows, envelope.released_before, envelope.queued_before != 0);
+        self.stop(rows, envelope.departure_before());
         let (at, envelope, request, outcome) = (*at, *envelope, *request, Outcome::of(outputs));
         self.pending = Some(Pending { at, envelope, request, outcome, epoch: *epoch, clock: *clock });
     }
 
-    fn stop(&mut self, rows: &mut Rows<Requests>, released: u64, queued: bool) {
+    fn stop(&mut self, rows: &mut Rows<Requests>, left: Departure) {
         if let Some(pending) = self.pending.take() {
             rows.heads.push(pending.at.sequence, pending.at.stamp, &pending.clock);
-            rows.columns.push(&pending, released, queued);
+            rows.columns.push(&pending, left);
         }
     }
 }
 
 impl Requests {
-    fn push(&mut self, pending: &Pending, released: u64, queued: bool) {
+    fn push(&mut self, pending: &Pending, left: Departure) {
         let Pending { at, envelope, request, outcome, epoch, clock } = pending;
         let Terms { word, order, original, original_order_id, price, quantity } = Terms::of(request);
         let code = |of: fn(&NewOrder) -> u8| order.as_ref().map(of);
@@ -324,12 +326,16 @@ impl Requests {
         self.reference_price.push_known(has_reference.then_some(envelope.reference_price.0));
         self.reference_age_ns.append_option(has_reference.then_some(envelope.reference_age_ns));
         // One that waited for its venue has left later than that.
-        let outcome = if queued && *outcome == Outcome::Released { Outcome::Kept } else { *outcome };
+        let outcome = match *outcome {
+            Outcome::Released if left.queued => Outcome::Kept,
+            Outcome::Released if left.handed_over => Outcome::HandedOver,
+            outcome => outcome,
+        };
         self.outcome.append_value(outcome.word());
         self.cause.push(request.cause(), clock);
         self.sent.push(envelope.sent, clock);
         // What is older is that of a request before, as behind a crash.
-        self.released.push(if released < at.stamp { 0 } else { released }, clock);
+        self.released.push(if left.at < at.stamp { 0 } else { left.at }, clock);
     }
 }
 

@@ -1,6 +1,6 @@
 //! One page that needs nothing beside itself: it opens offline, on a phone, on paper, and in the dark.
 //!
-//! The order is that of a reader's questions: what came out, where the time goes, what runs of a kind say, what beats
+//! The order is that of a reader's questions: what came out, what each change did, where the time goes, what runs of a kind say, what beats
 //! what, how it spreads, how it stands to what was published, every run, and on which machine. A few sentences stand
 //! before the first chart, the others are folded. A section that the file has nothing for is not there.
 
@@ -8,13 +8,14 @@ use super::markup::escaped;
 use super::names::Titles;
 use super::page::{Section, list};
 use super::sentence::{headlines, host, invalid, samples_needed};
-use super::{bars, clients, depth, load, over_time, phases, published, runs, spread, waterfall};
+use super::{answers, bars, clients, depth, load, over_time, phases, published, runs, spread, waterfall};
 use tickpath_result::ResultFile;
 
 /// The result as a page.
 pub fn html(result: &ResultFile) -> String {
     let titles = Titles::of(result);
     let sections = [
+        answers::section(result),
         waterfall::section(result, &titles),
         phases::section(result),
         load::section(result),
@@ -31,7 +32,7 @@ pub fn html(result: &ResultFile) -> String {
     ];
     let sections: Vec<Section> = sections.into_iter().flatten().collect();
     let body: String = sections.iter().map(Section::html).collect();
-    document(&result.workload, &(header(result, &sections) + &body))
+    document(result.title(), &(header(result, &sections) + &body))
 }
 
 /// A page of its own, with its style.
@@ -68,7 +69,7 @@ fn header(result: &ResultFile, sections: &[Section]) -> String {
     format!(
         "<header>\n<p class=\"brand\">tickpath</p>\n<h1>{}</h1>\n{}{more}<nav aria-label=\"Sections\">\n{links}</nav>\n\
          </header>\n",
-        escaped(&result.workload),
+        escaped(result.title()),
         items(first)
     )
 }

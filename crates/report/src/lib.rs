@@ -39,6 +39,7 @@
 //! | `quantity.rs`  | numbers with units that a person cannot misread                     |
 //! | `markup.rs`    | escaping for SVG and HTML                                           |
 
+mod answers;
 mod axis;
 mod bars;
 mod chart;

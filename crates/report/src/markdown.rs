@@ -10,7 +10,7 @@ use tickpath_result::{Comparison, Hop, PERCENTILES, ResultFile, Run};
 /// The result as Markdown: headlines, what many runs came to, a table a run, comparisons, the machine and the command.
 pub fn markdown(result: &ResultFile) -> String {
     let titles = Titles::of(result);
-    let mut text = format!("# {}\n\n", safe(&result.workload));
+    let mut text = format!("# {}\n\n", safe(result.title()));
     for sentence in headlines(result) {
         text += &format!("- {}\n", safe(&sentence));
     }

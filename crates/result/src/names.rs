@@ -14,6 +14,12 @@ pub const HOPS: &[(&str, &str)] = &[
     ("tick_to_venue", "From the tick's intended publish time until the venue has the order."),
     ("t0_t1", "From the first attempt to send (T0) until a thread of the OMS sees the frame (T1)."),
     (
+        "t1_handed",
+        "From the OMS seeing the frame (T1) until the order is handed to the thread of its venue's line, which sends it after that.",
+    ),
+    ("t0_handed", "From the first attempt to send (T0) until the order is handed to the thread of its venue's line."),
+    ("handed_t2", "From the hand-over to the thread of the venue's line until its send has returned (T2)."),
+    (
         "t1_t2",
         "From the OMS seeing the frame (T1) until it is released: risk, journal and venue send (T2); of what left at once.",
     ),

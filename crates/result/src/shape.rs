@@ -17,6 +17,9 @@ pub struct ResultFile {
     pub schema: String,
     /// The workload: `host`, `pubsub`, `path`, `orders`, `queue`, `pipeline`, `clients`, `own`, …
     pub workload: String,
+    /// What a page of it is called, where that is more than its workload.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
     /// The command line that made the file.
     pub command: String,
     /// When the command began, in RFC 3339.
@@ -310,6 +313,12 @@ pub struct Comparison {
     /// What bounds the ratio, or why there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
+    /// What differs between the two, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub change: Option<String>,
+    /// What `a` and `b` are called.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sides: Option<[String; 2]>,
 }
 
 /// One published figure, and what this file measured for it.
@@ -358,6 +367,13 @@ impl ResultFile {
             tickpath: env!("CARGO_PKG_VERSION").to_owned(),
             ..Self::default()
         }
+    }
+}
+
+impl ResultFile {
+    /// What a page of it is called.
+    pub fn title(&self) -> &str {
+        self.title.as_deref().unwrap_or(&self.workload)
     }
 }
 

@@ -17,7 +17,11 @@ pub type Metric = (&'static str, &'static str, &'static str);
 pub const METRICS: &[Metric] = &[
     ("tickpath_oms_up", "gauge", "1 if the OMS runs"),
     ("tickpath_oms_epoch", "gauge", "The number of its start"),
-    ("tickpath_oms_hop_seconds", "histogram", "Hops of requests: T0 sent, T1 received, T2 released"),
+    (
+        "tickpath_oms_hop_seconds",
+        "histogram",
+        "Hops of requests: T0 sent, T1 received, T2 released; handed to the thread of a line",
+    ),
     ("tickpath_oms_requests_total", "counter", "Requests that were released or denied"),
     ("tickpath_oms_denials_total", "counter", "Denials said to clients, by reason"),
     ("tickpath_oms_reports_total", "counter", "Reports said to clients, by what they tell"),

@@ -182,7 +182,9 @@ impl Recent {
         // Of a quiet OMS, and in a first frame: what there was since its start.
         let is_quiet = new.iter().all(|hop| hop.count() == 0);
         let (told, of) = if is_quiet { (&last.hops, "its start") } else { (&new, "the last 10 s") };
-        (HOPS.iter().zip(told).map(|(name, hop)| HopRow::of(name, hop)).collect(), of)
+        let is_new = told.iter().any(|hop| hop.count() > 0);
+        let rows = HOPS.iter().zip(told).filter(|(_, hop)| !is_new || hop.count() > 0);
+        (rows.map(|(name, hop)| HopRow::of(name, hop)).collect(), of)
     }
 }
 

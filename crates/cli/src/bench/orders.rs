@@ -4,10 +4,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::Args as ClapArgs;
+use clap::builder::ArgPredicate;
 use tickpath_client::Since;
 use tickpath_clock::{Priority, Wait};
 use tickpath_compare::in_turn;
-use tickpath_harness::{Lab, host};
+use tickpath_harness::{Lab, host, keep};
 use tickpath_lab_path::Client;
 use tickpath_lab_path::orders::{
     self, Beside, Login, MOST_SESSIONS, OrderSpec, Running, Settings, Target, VenueRoute, check_other,
@@ -29,14 +30,19 @@ pub struct OrdersArgs {
     /// Where the orders go in: shm:// (lanes, no logon), shm+unix:// (lanes by a logon), unix:// or tcp:// (sessions over
     /// sockets), to an OMS that is started for it;
     /// or the oms.toml of an OMS of yours that is running. May be repeated, and then they take turns
-    #[arg(long, value_name = "URL|FILE", default_value = "shm://")]
+    #[arg(
+        long,
+        value_name = "URL|FILE",
+        default_value = "shm://",
+        default_value_if("preset", ArgPredicate::IsPresent, "tcp://")
+    )]
     pub target: Vec<String>,
     /// Whose code sends the orders: rust, or python, which is the package tickpath: one group, in one session of an OMS that is
     /// started for it. May be a list, and then they take turns
     #[arg(long, value_name = "CLIENT", value_delimiter = ',', default_value = Client::OURS, value_parser = Client::NAMES, conflicts_with_all = ["resume", "restart", "preset"])]
     pub client: Vec<String>,
     /// How an OMS that is started for it reaches its venue: by lanes, or by a line over TCP
-    #[arg(long, value_name = "lanes|tcp", default_value = "lanes", value_parser = venue)]
+    #[arg(long, value_name = "lanes|tcp", default_value = "lanes", default_value_if("preset", ArgPredicate::IsPresent, "tcp"), value_parser = venue)]
     pub venue: VenueRoute,
     /// Send real orders to the venues of the OMS that --target names by its file
     #[arg(long)]
@@ -81,7 +87,7 @@ pub struct OrdersArgs {
     /// 60 orders in the slow runs, and memory up to 5,000,000 orders
     #[arg(long)]
     pub full: bool,
-    /// Set everything as a published experiment did: f9omstw (all groups in full, split, blocking and busy)
+    /// Set everything as a published experiment did: f9omstw (all groups in full, TCP in and TCP out, split, blocking and busy)
     #[arg(long, value_name = "NAME", value_parser = ["f9omstw"], conflicts_with_all = ["count", "rate", "full", "layout", "wait", "resume", "restart"])]
     pub preset: Option<String>,
     /// The order: symbol=…,side=buy|sell,qty=…,price=…,tif=rod|gtc|ioc|fok,position=open|close|default,account=…
@@ -139,11 +145,12 @@ pub fn run(lab: &Lab<'_>, args: &OrdersArgs, result: &mut ResultFile) -> anyhow:
             (_, Some(count)) => orders::restart(lab, settings, count).map(|run| vec![run]),
             _ => orders::run(lab, settings),
         };
-        let mut runs = runs.map_err(usage)?;
+        let before = result.runs.len();
+        let kept = keep(result, runs);
         if let Some(name) = &args.preset {
-            runs.iter_mut().for_each(|run| run.params.set("preset", name.as_str()));
+            result.runs[before..].iter_mut().for_each(|run| run.params.set("preset", name.as_str()));
         }
-        result.runs.extend(runs);
+        kept.map_err(usage)?;
     }
     result.comparisons.extend(orders::comparisons(&result.runs));
     Ok(())

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use tickpath_clock::{Priority, Wait};
 use tickpath_compare::in_turn;
-use tickpath_harness::{Lab, host};
+use tickpath_harness::{Lab, host, keep};
 use tickpath_lab_path::Client;
 use tickpath_lab_path::path::{self, Ticks};
 use tickpath_oms::Layout;
@@ -115,7 +115,7 @@ pub fn run(lab: &Lab<'_>, args: &PathArgs, result: &mut ResultFile) -> anyhow::R
     }
     lab.progress.plan(turns.len(), turns.iter().map(path::Settings::seconds).sum());
     for settings in &turns {
-        result.runs.push(path::run(lab, settings).map_err(usage)?);
+        keep(result, path::run(lab, settings).map(|run| vec![run])).map_err(usage)?;
     }
     compare_turns(result, &["tick_to_order"]);
     Ok(())

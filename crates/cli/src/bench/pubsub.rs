@@ -11,7 +11,7 @@ use tickpath_compare::{Promise, in_turn};
 use tickpath_explain as explain;
 use tickpath_harness::signals::Stopping;
 use tickpath_harness::targets::is_log;
-use tickpath_harness::{Lab, LabError, host, interruption, targets};
+use tickpath_harness::{Lab, LabError, host, interruption, keep, targets};
 use tickpath_lab_bus::pubsub::{
     CLIENTS, Pair, Settings, USUAL_RUNS, cold, pairs, plan, round_trip, run as steady, search,
 };
@@ -212,7 +212,7 @@ fn stalled(lab: &Lab<'_>, args: &PubsubArgs, ms: u64, result: &mut ResultFile) -
     let stalling = Stopping::of(&[server.pid()], still_ns, 1_000_000_000 - still_ns)?;
     let run = steady(lab, &settings);
     drop(stalling);
-    let Ok(mut run) = run else { return keep(result, &settings, run) };
+    let Ok(mut run) = run else { return keep_run(result, &settings, run) };
     run.params.set("stall_ns", still_ns);
     run.notes.push(format!(
         "the server stood still for {ms} ms of every second; the sender waits for each reply, so that it sends late: \
@@ -283,7 +283,7 @@ fn flood(lab: &Lab<'_>, args: &PubsubArgs, all: &[Settings], result: &mut Result
                         None => plan(lab, &settings, 1e8, 4.0).map(|plan| plan.count),
                     };
                     let run = count.and_then(|count| steady(lab, &Settings { count, ..settings }));
-                    keep(result, base, run)?;
+                    keep_run(result, base, run)?;
                 }
             }
         }
@@ -308,19 +308,19 @@ fn phases(
                 let count = (IDLE_SECONDS * 1e3 / idle).clamp(IDLE_LEAST, IDLE_MOST) as u64;
                 let rate = Some(1e3 / idle);
                 let settings = Settings { count, rate, phase: Phase::Idle, ..base.clone() };
-                keep(result, base, steady(lab, &settings))?;
+                keep_run(result, base, steady(lab, &settings))?;
             }
         }
     }
     if wants(args, "round-trip") {
         for base in all {
             let settings = Settings { count: args.count.unwrap_or(1_000_000), ..base.clone() };
-            keep(result, base, round_trip(lab, &settings, ROUND_TRIP_SECONDS))?;
+            keep_run(result, base, round_trip(lab, &settings, ROUND_TRIP_SECONDS))?;
         }
     }
     if wants(args, "cold") {
         for base in all {
-            keep(result, base, cold(lab, base, COLD_TIMES))?;
+            keep_run(result, base, cold(lab, base, COLD_TIMES))?;
         }
     }
     Ok(())
@@ -341,11 +341,11 @@ fn streams(
                 let settings = Settings { size, readers: readers as usize, arrivals, ..base.clone() };
                 let planned = match plan(lab, &settings, rate, duration(args, size)) {
                     Ok(planned) => planned,
-                    Err(error) => return keep(result, base, Err(error)),
+                    Err(error) => return keep_run(result, base, Err(error)),
                 };
                 let count = args.count.unwrap_or(planned.count);
                 let run = steady(lab, &Settings { rate: Some(planned.rate), count, ..settings });
-                keep(result, base, run)?;
+                keep_run(result, base, run)?;
                 result.runs.iter_mut().last().into_iter().for_each(|run| run.notes.extend(planned.note.clone()));
             }
         }
@@ -377,28 +377,23 @@ fn searches(lab: &Lab<'_>, args: &PubsubArgs, all: &[Settings], result: &mut Res
     Ok(())
 }
 
-/// Keeps a run; of one that broke off, that it did, so that what was measured before it stands with the reason.
-fn keep(result: &mut ResultFile, base: &Settings, run: Result<Run, LabError>) -> anyhow::Result<()> {
-    match run {
-        Ok(run) => result.runs.push(run),
-        Err(error @ LabError::Setting(_)) => return Err(usage(error)),
-        Err(LabError::BrokeOff { run, why }) => {
-            result.runs.push(*run);
-            return Err(LabError::Failed(why).into());
+/// Keeps a run; of one that came to nothing, that it did, so that what was measured before it stands with the reason.
+fn keep_run(result: &mut ResultFile, base: &Settings, run: Result<Run, LabError>) -> anyhow::Result<()> {
+    if let Err(error) = &run
+        && !matches!(error, LabError::Setting(_) | LabError::BrokeOff { .. })
+    {
+        if interruption().load(Ordering::Relaxed) {
+            return Err(LabError::Interrupted.into());
         }
-        Err(_) if interruption().load(Ordering::Relaxed) => return Err(LabError::Interrupted.into()),
-        Err(error) => {
-            result.runs.push(Run {
-                target: base.target.clone(),
-                client: base.client().to_owned(),
-                repeat: base.repeat,
-                notes: vec![format!("it broke off: {error}")],
-                ..Run::default()
-            });
-            return Err(error.into());
-        }
+        result.runs.push(Run {
+            target: base.target.clone(),
+            client: base.client().to_owned(),
+            repeat: base.repeat,
+            notes: vec![format!("it broke off: {error}")],
+            ..Run::default()
+        });
     }
-    Ok(())
+    keep(result, run.map(|run| vec![run])).map_err(usage)
 }
 
 /// Whether our own bus alone is measured, which alone has all phases.

@@ -84,27 +84,40 @@ fn sent(result: &serde_json::Value, run: usize) -> (u64, String) {
 /// The first of several runs is interrupted: the result has it alone, with what was measured until then.
 #[test]
 fn what_was_measured_until_ctrl_c_is_in_the_result() {
-    let folder = tempdir().unwrap();
-    let file = folder.path().join("result.json");
-    let words = ["bench", "pubsub", "--target", "shm://", "--size", "64", "--rate", "1k", "--duration", "3600"];
-    let bench = start(&[&words[..], &["--repeat", "3", "--quiet", "--json", file.to_str().unwrap()]].concat());
-    let pid = bench.0.id();
-    until("it publishes", || topics_of(pid) > 0);
-    let place =
-        || Place::all_in_shared_memory().unwrap().into_iter().find(|name| name.starts_with(&format!("lab-{pid}.")));
-    until("some hundreds are sent", || {
-        let opened = place().map(|name| Place::shared_memory(&name).unwrap());
-        let log = opened.and_then(|place| Reader::open(&place, Start::Now, Registration::Unregistered).ok());
-        log.is_some_and(|log| log.sequence() > 300)
-    });
-    let mut bench = bench;
-    kill_process_group(Pid::from_raw(pid as i32).unwrap(), Signal::INT).unwrap();
-    assert_eq!(bench.0.wait().unwrap().code(), Some(130));
-    let result = load(&file);
-    let (sent, notes) = sent(&result, 0);
-    assert!(sent > 300 && notes.contains("it broke off after") && notes.contains("interrupted"), "{result}");
-    assert_eq!(result["runs"].as_array().unwrap().len(), 1, "there is no run that was not made: {result}");
-    assert!(result["runs"][0]["hops"]["one_way"]["count"].as_u64().unwrap() > 300, "{result}");
+    const PUBSUB: [&str; 5] = ["pubsub", "--target", "shm://", "--size", "64"];
+    let at = |rate| [&PUBSUB[..], rate].concat();
+    for (words, hop, things) in [
+        (at(&["--rate", "1k", "--duration", "3600", "--repeat", "3"]), "one_way", "messages"),
+        (at(&["--rate", "auto", "--slo", "one_way.p50<1s", "--duration", "3600"]), "one_way", "messages"),
+        (vec!["path", "--rate", "1k", "--count", "1000000", "--repeat", "3"], "tick_to_order", "ticks"),
+        (vec!["orders", "--rate", "1k", "--count", "1000000", "--repeat", "3"], "order_round_trip", "orders"),
+    ] {
+        let folder = tempdir().unwrap();
+        let file = folder.path().join("result.json");
+        let json = ["--quiet", "--json", file.to_str().unwrap()];
+        let mut bench = start(&[&["bench"], &words[..], &json].concat());
+        let pid = bench.0.id();
+        let is_of_bench = |name: &String| name.starts_with(&format!("lab-{pid}."));
+        let has_some = |name: String| {
+            let place = Place::shared_memory(&name).unwrap();
+            let log = Reader::open(&place, Start::Now, Registration::Unregistered);
+            log.is_ok_and(|log| log.sequence() > 100)
+        };
+        until("some are sent", || {
+            assert_eq!(bench.0.try_wait().unwrap(), None, "it has ended: {words:?}");
+            Place::all_in_shared_memory().unwrap().into_iter().filter(is_of_bench).any(has_some)
+        });
+        kill_process_group(Pid::from_raw(pid as i32).unwrap(), Signal::INT).unwrap();
+        assert_eq!(bench.0.wait().unwrap().code(), Some(130), "{words:?}");
+        let result = load(&file);
+        let (sent, notes) = sent(&result, 0);
+        let told = format!("it broke off after {sent} of ");
+        assert!(sent > 0 && notes.contains(&told) && notes.contains("interrupted"), "{words:?}: {result}");
+        assert!(notes.contains(things), "{words:?}: {notes}");
+        assert_eq!(result["runs"].as_array().unwrap().len(), 1, "there is no run that was not made: {result}");
+        assert!(result["runs"][0]["hops"][hop]["count"].as_u64().unwrap() > 0, "{words:?}: {result}");
+        assert_eq!(topics_of(pid), 0, "{words:?}");
+    }
 }
 
 /// A server that stands still in the middle of a run is named, and what was measured before it stays.

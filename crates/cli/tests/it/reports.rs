@@ -19,6 +19,7 @@ fn benches_write_results_that_render_again() {
     pubsub(folder.path());
     path(folder.path());
     orders(folder.path());
+    orders_by_a_line(folder.path());
     waits(folder.path());
     orders_over_sockets(folder.path());
     whole_days(folder.path());
@@ -119,6 +120,32 @@ fn orders(folder: &Path) {
     let told = good(&format!("log cat {} --count 5", text(&journal)));
     assert_eq!(told.out.lines().count(), 5);
     assert!(told.out.lines().next().is_some_and(|line| line.contains("journal_start")), "{}", told.out);
+}
+
+/// T2 is when the send has returned, whichever thread sends. A journal does not know that of another thread.
+fn orders_by_a_line(folder: &Path) {
+    let journal = folder.join("lines");
+    let call =
+        format!("orders --venue tcp --count 200 --layout inline,split --wait block --journal {}", text(&journal));
+    let result = bench(folder, "line", &call);
+    let counts = |run: &Value, hops: [&str; 3]| hops.map(|hop| run["hops"][hop]["count"].as_u64().unwrap_or(0));
+    let handed = ["t1_handed", "t0_handed", "handed_t2"];
+    let [inline, split] = [0, 1].map(|place| &result["runs"][place]);
+    assert_eq!((inline["layout"].as_str(), split["layout"].as_str()), (Some("inline"), Some("split")));
+    assert_eq!((counts(inline, handed), counts(split, handed)), ([0; 3], [200; 3]), "{result}");
+    for run in [inline, split] {
+        assert_eq!(counts(run, ["t0_t1", "t1_t2", "t0_t2"]), [200; 3], "{run}");
+    }
+    let mean = |hop: &str| number(&split["hops"][hop]["mean_ns"]);
+    let parts = mean("t1_handed") + mean("handed_t2");
+    assert!((parts / mean("t1_t2") - 1.0).abs() < 0.01, "three digits of each: {split}");
+    for (place, alone) in [(1, ["t0_t1", "t1_t2", "t0_t2"]), (2, ["t0_t1", "t1_handed", "t0_handed"])] {
+        let analysed = folder.join("line-analysed.json");
+        good(&format!("log analyse {} --json {}", text(&journal.join(place.to_string())), text(&analysed)));
+        let run = only_run(&load(&analysed)).clone();
+        assert_eq!(counts(&run, alone), [200; 3], "{run}");
+        assert_eq!(run["hops"]["t1_t2"].is_null(), place == 2, "{run}");
+    }
 }
 
 fn waits(folder: &Path) {

@@ -1,9 +1,9 @@
 //! The highest rate at which a target keeps a promise.
 
 use tickpath_compare::{Promise, Search};
-use tickpath_harness::{Lab, LabError};
+use tickpath_harness::{Lab, LabError, keep};
 use tickpath_report::figure;
-use tickpath_result::{ResultFile, Run};
+use tickpath_result::{ResultFile, Run, short_name};
 
 use super::{Settings, run as steady};
 
@@ -31,11 +31,16 @@ pub fn search(
     while let Some(rate) = search.next_rate() {
         let count = (rate * seconds).clamp(needed as f64, MOST.max(needed as f64)) as u64;
         let settings = Settings { rate: Some(rate), count, ..settings.clone() };
-        let run = tried(lab, promise, &settings)?;
-        let kept = keeps(promise, &run);
-        search.tell(rate, kept);
-        seen.note(promise, &run, rate, kept);
-        result.runs.push(run);
+        let run = tried(lab, promise, &settings);
+        if let Ok(run) = &run {
+            let kept = keeps(promise, run);
+            search.tell(rate, kept);
+            seen.note(promise, run, rate, kept);
+        }
+        keep(result, run.map(|run| vec![run])).inspect_err(|_| {
+            let told = seen.told(promise, search.kept(), search.broken());
+            result.findings.push(format!("until it broke off, {} {told}", short_name(&settings.target)));
+        })?;
     }
     Ok(seen.told(promise, search.kept(), search.broken()))
 }

@@ -1,7 +1,6 @@
 //! A steady stream of messages, or, at a low rate, the first message after an idle.
 
 use std::path::Path;
-use std::sync::atomic::Ordering;
 
 use tickpath_bus::Policy;
 use tickpath_clock::{Calibration, Cause, Clock, Gap, Wait};
@@ -16,7 +15,7 @@ use tickpath_harness::rules::{
 };
 use tickpath_harness::samples::{Samples, load, load_gaps};
 use tickpath_harness::targets::{Removed, is_log};
-use tickpath_harness::{Around, Lab, LabError, host, interruption};
+use tickpath_harness::{Around, Lab, LabError, host};
 use tickpath_result::{Run, without_login};
 
 /// What a run has, right before its first message.
@@ -76,16 +75,11 @@ pub fn run_with(
     around.end(lab, std::slice::from_mut(&mut run))?;
     match published.broke_off {
         None => Ok(run),
-        Some(why) => Err(broken_off(run, settings.count, why)),
+        Some(why) => {
+            let sent = run.counts.sent;
+            Err(LabError::broke_off(vec![run], sent, settings.count, "messages", why))
+        }
     }
-}
-
-/// The partial run of a publisher that stopped early, marked as not valid.
-fn broken_off(mut run: Run, count: u64, why: String) -> LabError {
-    let why = if interruption().load(Ordering::Relaxed) { LabError::Interrupted.to_string() } else { why };
-    run.valid = false;
-    run.notes.insert(0, format!("it broke off after {} of {count} messages: {why}", run.counts.sent));
-    LabError::BrokeOff { run: Box::new(run), why }
 }
 
 fn assemble(

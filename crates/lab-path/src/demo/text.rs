@@ -19,6 +19,22 @@ pub fn text(result: &ResultFile, found: &Found) -> String {
     fitted(&whole(result, found))
 }
 
+/// The question and its answer, what a broker in the path makes of it, and whose the tail is: what a reader of the page
+/// should know first.
+pub fn findings(result: &ResultFile, found: &Found) -> Vec<String> {
+    let path = path_alone(result);
+    let mut told: Vec<String> = path.and_then(against_the_trade).into_iter().collect();
+    let (first, others) = found.changes.split_at(found.changes.len().min(1));
+    told.extend(first.iter().map(|change| answered(result, change)));
+    told.extend(path.into_iter().flat_map(about_tail));
+    // What has a pair is told by its comparison.
+    let without_pair = others.iter().filter(|change| comparison(result, change).is_none());
+    told.extend(without_pair.map(|change| answered(result, change)));
+    told.extend(one_process(result));
+    told.extend(venue(result));
+    told
+}
+
 /// Returns whether each part has a valid figure: a comparison leaves out pairs that broke a rule.
 pub fn is_told(result: &ResultFile, found: &Found) -> bool {
     let mut alone = path_alone(result).into_iter().chain(one_process_run(result));
@@ -48,13 +64,13 @@ fn whole(result: &ResultFile, found: &Found) -> String {
         out.push_str(&path_picture(run, WIDTH));
         out.push_str(LEGEND);
         out.push_str(&hops(run));
-        out.push_str(&against_the_trade(run));
-        out.push_str(&whose_tail(run));
-        out.push_str(&host_share(run));
+        out.push('\n');
+        let told = against_the_trade(run).into_iter().chain(about_tail(run));
+        told.for_each(|said| out.push_str(&format!("{said}\n")));
     }
     out.push_str(&changes(result, found));
-    out.push_str(&one_process(result));
-    out.push_str(&venue(result));
+    out.extend(one_process(result).map(|said| format!("\n{said}\n")));
+    venue(result).iter().for_each(|said| out.push_str(&format!("{said}\n")));
     out.push_str(&invalid(result, found));
     out.push_str("\nOutside of this measurement: the network card, the network, and a real venue's own time.\n");
     for missing in &found.missing {
@@ -66,6 +82,11 @@ fn whole(result: &ResultFile, found: &Found) -> String {
 /// The run of the path alone.
 fn path_alone(result: &ResultFile) -> Option<&Run> {
     result.runs.iter().find(|run| run.hops.contains_key("tick_to_order"))
+}
+
+/// Whose the tail is.
+fn about_tail(run: &Run) -> impl Iterator<Item = String> {
+    whose_tail(run).into_iter().chain(standstills(run)).chain(host_share(run))
 }
 
 /// What the words mean.
@@ -130,22 +151,22 @@ fn hops(run: &Run) -> String {
     out
 }
 
-fn against_the_trade(run: &Run) -> String {
-    let Some(hop) = run.hops.get("tick_to_order") else { return String::new() };
-    let [Some(p50), _, _, Some(p99), ..] = hop.percentiles() else { return String::new() };
+/// Whether the path keeps to the time that the trade asks for.
+fn against_the_trade(run: &Run) -> Option<String> {
+    let [Some(p50), _, _, Some(p99), ..] = run.hops.get("tick_to_order")?.percentiles() else { return None };
     let verdict = |ns: u64| if (ns as f64) <= TRADE_ASKS_NS { "within" } else { "above" };
-    format!(
-        "\nThe trade asks for {} from tick to order. Here: {} at the median ({}), {} at 99 % ({}).\n",
+    Some(format!(
+        "The trade asks for {} from tick to order. Here: {} at the median ({}), {} at 99 % ({}).",
         duration(TRADE_ASKS_NS),
         duration(p50 as f64),
         verdict(p50),
         duration(p99 as f64),
         verdict(p99),
-    )
+    ))
 }
 
 /// Whose the tail is: what each part takes beyond its median, on average. Averages add up, percentiles do not.
-fn whose_tail(run: &Run) -> String {
+fn whose_tail(run: &Run) -> Option<String> {
     const PARTS: [(&str, &str, &str); 3] = [
         ("lateness", "before the feed sent", "the feed's, which was late"),
         ("service", "from there until the strategy had the tick", "the way's to the strategy, or its thread's"),
@@ -157,44 +178,45 @@ fn whose_tail(run: &Run) -> String {
     };
     let parts = PARTS.map(|(name, ..)| beyond(name));
     let whole = beyond("tick_to_order").filter(|ns| *ns > 0.0);
-    let (Some(whole), [Some(late), Some(way), Some(oms)]) = (whole, parts) else { return String::new() };
+    let (Some(whole), [Some(late), Some(way), Some(oms)]) = (whole, parts) else { return None };
     let shares = [late, way, oms].map(|ns| 100.0 * ns / whole);
     let parts = || PARTS.into_iter().zip(shares);
     let told: Vec<String> = parts().map(|((_, when, _), share)| format!("{share:.0} % {when}")).collect();
     let most = parts().find(|(_, share)| *share > 50.0);
     let whose = most.map_or("of no part alone", |((.., whose), _)| whose);
-    format!(
-        "On average an order takes {} longer than the median: {}. The tail is {whose}.\n{}",
+    Some(format!(
+        "On average an order takes {} longer than the median: {}. The tail is {whose}.",
         duration(whole),
-        told.join(", "),
-        standstills(run)
-    )
+        told.join(", ")
+    ))
 }
 
 /// Who stood still, as the run's notes have it.
-fn standstills(run: &Run) -> String {
-    run.notes.iter().filter(|note| note.contains("stood still")).map(|note| format!("Note: {note}.\n")).collect()
+fn standstills(run: &Run) -> impl Iterator<Item = String> {
+    run.notes.iter().filter(|note| note.contains("stood still")).map(|note| format!("Note: {note}."))
 }
 
 /// What the host took of the tail.
-fn host_share(run: &Run) -> String {
-    let Some(hop) = run.hops.get("tick_to_order") else { return String::new() };
+fn host_share(run: &Run) -> Option<String> {
+    let hop = run.hops.get("tick_to_order")?;
     let (Some(share), Some(calm)) = (hop.host_stall_share_p999, &hop.unstalled) else {
-        return "What the host took of the tail cannot be told for this run; see the notes in the report.\n".to_owned();
+        return Some(
+            "What the host took of the tail cannot be told for this run; see the notes in the report.".to_owned(),
+        );
     };
     if share < 0.005 {
-        return "None of the slowest thousandth was seen to be the host's.\n".to_owned();
+        return Some("None of the slowest thousandth was seen to be the host's.".to_owned());
     }
     let [.., raw, _] = hop.percentiles();
     let [.., without, _] = calm.percentiles();
     let told = |ns: Option<u64>| ns.map_or("–".to_owned(), |ns| duration(ns as f64));
-    format!(
+    Some(format!(
         "The host took at least {:.0} % of the slowest thousandth: 99.9 % is {} as measured, {} without the orders that it \
-         stalled.\n",
+         stalled.",
         100.0 * share,
         told(raw),
         told(without)
-    )
+    ))
 }
 
 /// The path with one thing changed at a time, and in Python: each under its own words, with its ratio or why it has
@@ -208,27 +230,33 @@ fn changes(result: &ResultFile, found: &Found) -> String {
          holds:\n",
         COMPARED_RATE
     );
-    let told = |ns: Option<f64>| ns.map_or("–".to_owned(), duration);
     for change in &found.changes {
-        let [a, b] = change.sides;
-        out.push_str(&format!("  {}:\n    ", change.what));
-        let Some(of) = comparison(result, change) else {
-            let [a_ns, b_ns] = change.raw_ns.map(told);
-            out.push_str(&format!("no valid pair, so no ratio; as measured, not valid: {a_ns} {a}, {b_ns} {b}\n"));
-            continue;
-        };
-        let [a_ns, b_ns] = [of.a, of.b].map(told);
-        let ratio = of.ratio.map_or(String::new(), |ratio| format!(": {} times ({})", times(ratio), interval(of)));
-        let note = of.note.as_ref().map_or(String::new(), |note| format!("; {note}"));
-        let cpu = match change.cpu_ns {
-            [Some(a_ns), Some(b_ns)] => {
-                format!("; processor time a tick {} {a}, {} {b}", duration(a_ns), duration(b_ns))
-            }
-            _ => String::new(),
-        };
-        out.push_str(&format!("{a_ns} {a}, {b_ns} {b}{ratio}{note}{cpu}\n"));
+        out.push_str(&format!("  {}:\n    {}\n", change.what, figures(result, change)));
     }
     out
+}
+
+/// A change and what it came to, in a sentence.
+fn answered(result: &ResultFile, change: &Change) -> String {
+    format!("{}: {}.", change.what, figures(result, change))
+}
+
+/// Both sides of a change, and its ratio or why it has none.
+fn figures(result: &ResultFile, change: &Change) -> String {
+    let told = |ns: Option<f64>| ns.map_or("–".to_owned(), duration);
+    let [a, b] = change.sides;
+    let Some(of) = comparison(result, change) else {
+        let [a_ns, b_ns] = change.raw_ns.map(told);
+        return format!("no valid pair, so no ratio; as measured, not valid: {a_ns} {a}, {b_ns} {b}");
+    };
+    let [a_ns, b_ns] = [of.a, of.b].map(told);
+    let ratio = of.ratio.map_or(String::new(), |ratio| format!(": {} times ({})", times(ratio), interval(of)));
+    let note = of.note.as_ref().map_or(String::new(), |note| format!("; {note}"));
+    let cpu = match change.cpu_ns {
+        [Some(a_ns), Some(b_ns)] => format!("; processor time a tick {} {a}, {} {b}", duration(a_ns), duration(b_ns)),
+        _ => String::new(),
+    };
+    format!("{a_ns} {a}, {b_ns} {b}{ratio}{note}{cpu}")
 }
 
 /// What the valid pairs of a change came to; none if there is none.
@@ -252,21 +280,21 @@ fn one_process_run(result: &ResultFile) -> Option<&Run> {
     result.runs.iter().find(|run| run.phase == Phase::Cold)
 }
 
-fn one_process(result: &ResultFile) -> String {
-    let Some(python) = one_process_run(result) else { return String::new() };
+fn one_process(result: &ResultFile) -> Option<String> {
+    let python = one_process_run(result)?;
     let figure = |name: &str| python.figures.get(name).map_or("–".to_owned(), |ns| duration(*ns));
-    format!(
-        "\nOne publish a process from Python, as scripts do it, {} of {} messages received: the publish call {} with its \
-         connection, and {} from before that call until the subscriber has the message, both medians.\n",
+    Some(format!(
+        "One publish a process from Python, as scripts do it, {} of {} messages received: the publish call {} with its \
+         connection, and {} from before that call until the subscriber has the message, both medians.",
         python.counts.received,
         python.counts.sent,
         figure("publish_one_process_ns"),
         figure("message_one_process_ns")
-    )
+    ))
 }
 
-fn venue(result: &ResultFile) -> String {
-    let mut out = String::new();
+fn venue(result: &ResultFile) -> Vec<String> {
+    let mut out = Vec::new();
     let mut told = BTreeSet::new();
     for run in result.runs.iter().filter(|run| run.valid) {
         let (Some(connect), Some(share)) = (run.figures.get("tcp_connect_ns"), run.figures.get("path_share_percent"))
@@ -277,8 +305,8 @@ fn venue(result: &ResultFile) -> String {
         if !told.insert((run.target.clone(), wait.clone())) {
             continue;
         }
-        out.push_str(&format!(
-            "To the venue: TCP connect {}; over {} ({wait}) our path is {share:.1} % of the way from tick to venue.\n",
+        out.push(format!(
+            "To the venue: TCP connect {}; over {} ({wait}) our path is {share:.1} % of the way from tick to venue.",
             duration(*connect),
             run.target
         ));
@@ -343,6 +371,19 @@ mod tests {
     }
 
     #[test]
+    fn the_page_answers_the_question_of_the_trade_and_shows_each_change_side_by_side() {
+        let (mut result, found) = planted(true, &[]);
+        let hop = Hop { p99_ns: Some(6_000), ..result.runs[0].hops["tick_to_order"].clone() };
+        result.runs[0].hops.insert("tick_to_order".to_owned(), hop);
+        result.findings = findings(&result, &found);
+        let told = &result.findings;
+        assert!(told[0].contains("asks for 5 µs") && told[0].contains("789 ns at the median (within)"), "{told:?}");
+        assert!(told[0].contains("6 µs at 99 % (above)"), "{told:?}");
+        assert!(told[1].starts_with("B in place of A: 600 ns over A, 200 ns over B: 3.0 times"), "{told:?}");
+        assert!(told.iter().any(|said| said.starts_with("C in place of A: no valid pair")), "{told:?}");
+    }
+
+    #[test]
     fn the_tail_is_told_to_be_that_parts_which_takes_most_of_it() {
         let hop = |p50_ns, mean_ns| Hop { count: 100, p50_ns: Some(p50_ns), mean_ns: Some(mean_ns), ..Hop::default() };
         let told = |lateness, service, t0_t2| {
@@ -351,11 +392,13 @@ mod tests {
             let all = hops.into_iter().chain([("tick_to_order", 650, whole)]);
             let hops = all.map(|(name, p50_ns, mean_ns)| (name.to_owned(), hop(p50_ns, mean_ns))).collect();
             let notes = vec!["the feed stood still for 50.00 ms".to_owned(), "another note".to_owned()];
-            whose_tail(&Run { hops, notes, ..Run::default() })
+            let run = Run { hops, notes, ..Run::default() };
+            let tail: Vec<String> = whose_tail(&run).into_iter().chain(standstills(&run)).collect();
+            tail.join("\n")
         };
         for (means, words) in [
             ((20_010.0, 5_130.0, 510.0), "25 µs longer than the median: 80 % before the feed sent, 20 % from there"),
-            ((20_010.0, 5_130.0, 510.0), "the feed's, which was late.\nNote: the feed stood still for 50.00 ms.\n"),
+            ((20_010.0, 5_130.0, 510.0), "the feed's, which was late.\nNote: the feed stood still for 50.00 ms."),
             ((10.0, 25_130.0, 510.0), "The tail is the way's to the strategy"),
             ((10.0, 130.0, 25_510.0), "The tail is the order system's."),
             ((4_010.0, 4_130.0, 2_510.0), "The tail is of no part alone."),
@@ -363,7 +406,7 @@ mod tests {
             let told = told(means.0, means.1, means.2);
             assert!(told.contains(words) && !told.contains("another note"), "{words}\n{told}");
         }
-        assert_eq!(told(10.0, 130.0, 510.0), "", "there is no tail");
+        assert!(!told(10.0, 130.0, 510.0).contains("longer than the median"), "there is no tail");
     }
 
     #[test]

@@ -86,6 +86,9 @@ pub(super) struct Answered {
     /// How often it could not hand a request over and stamped its T0 anew, as the clients of others do.
     #[serde(default)]
     pub restamped: u64,
+    /// How many were sent and why no more, where that is not all of them.
+    #[serde(default)]
+    pub broke_off: Option<(u64, String)>,
 }
 
 /// Looks at sessions that wait for something, between two looks at one of the others: it has heartbeats to send.
@@ -145,10 +148,11 @@ pub(crate) fn client(role: &ClientRole, parent: &Parent) -> Result<(), LabError>
     let mut pacer = Pacer::new(clock, if role.sleeps { Wait::Block } else { Wait::Yield });
     // The kernel's account of this thread begins with its first wait, and not before the first order.
     pacer.until(clock.ticks() + clock.calibration().ticks_of_ns(1_000_000));
+    let stop = parent.stop_flag();
     parent.ready();
     while let Some(line) = client.next_line(parent)? {
         let batch: Batch = serde_json::from_str(&line).map_err(|e| LabError::Setting(format!("no batch: {e}")))?;
-        let answered = client.run(&batch, &mut pacer)?;
+        let answered = client.run(&batch, &mut pacer, &stop)?;
         save(&role.out.with_extension(batch.number.to_string()), &client.rows)?;
         parent.result(&answered);
     }
@@ -246,8 +250,8 @@ impl Client {
         }
     }
 
-    /// Sends a batch and waits for the venue's answers.
-    fn run(&mut self, batch: &Batch, pacer: &mut Pacer<HostClock>) -> Result<Answered, LabError> {
+    /// Sends a batch and waits for the venue's answers. Where it is stopped or its OMS is gone, what came until then counts.
+    fn run(&mut self, batch: &Batch, pacer: &mut Pacer<HostClock>, stop: &AtomicBool) -> Result<Answered, LabError> {
         self.batch = *batch;
         self.rows = touched_rows(batch.count as usize);
         self.rows.resize(batch.count as usize, [0; 3]);
@@ -260,22 +264,40 @@ impl Client {
         let start = self.clock.ticks() + pause.unwrap_or(0);
         for i in 0..batch.count {
             let intended = pause.map_or(0, |pause| start + i * pause);
-            if intended > 0 {
-                self.until(pacer, intended)?;
-            }
-            let request = self.request(batch, i, intended);
-            self.send(i, &request)?;
-            if intended > 0 {
-                let sent = self.rows[i as usize][0];
-                self.answered.late += u64::from(pacer.own_lateness_ns(intended, sent) > batch.late_ns());
-            } else if i % 32 == 31 {
-                self.hear(64)?;
+            let sent = match stop.load(Ordering::Relaxed) {
+                true => Err(LabError::Failed("the bench was stopped".to_owned())),
+                false => self.turn(batch, i, intended, pacer),
+            };
+            if let Err(why) = sent {
+                self.open -= batch.count - i;
+                self.answered.broke_off = Some((i, why.to_string()));
+                break;
             }
         }
         self.sessions.iter_mut().for_each(|session| session.route.flush());
-        self.hear_all()?;
+        match self.hear_all() {
+            Err(_) if self.answered.broke_off.is_some() => {}
+            Err(why) => self.answered.broke_off = Some((batch.count, why.to_string())),
+            Ok(()) => {}
+        }
         self.answered.unanswered = self.open;
         Ok(self.answered.clone())
+    }
+
+    /// Sends request number `i` at its time.
+    fn turn(&mut self, batch: &Batch, i: u64, intended: u64, pacer: &mut Pacer<HostClock>) -> Result<(), LabError> {
+        if intended > 0 {
+            self.until(pacer, intended)?;
+        }
+        let request = self.request(batch, i, intended);
+        self.send(i, &request)?;
+        if intended > 0 {
+            let sent = self.rows[i as usize][0];
+            self.answered.late += u64::from(pacer.own_lateness_ns(intended, sent) > batch.late_ns());
+        } else if i % 32 == 31 {
+            self.hear(64)?;
+        }
+        Ok(())
     }
 
     /// Request number `i`; its cause is the moment at which it was meant to go.

@@ -1,12 +1,14 @@
 //! From what the journal, the client and the OMS have written down to runs.
 
 use tickpath_clock::{Clock, Gap, Wait};
-use tickpath_oms::{AckLevel, Layout};
+use tickpath_oms::AckLevel;
 
 use super::client::{Answered, DENIED};
 use super::plan::Batch;
+use super::sends;
 use super::settings::{Settings, Target, VenueRoute};
-use crate::analyse::{self, Group};
+use super::system::gaps_file;
+use crate::analyse::Group;
 use crate::clients::Client;
 use tickpath_harness::attribution::{drop_attribution, tell_standstills, void_attribution, within};
 use tickpath_harness::memory::{self, Resident};
@@ -38,9 +40,9 @@ pub(super) fn evaluate(
     idle: &[Gap],
 ) -> Result<Vec<Run>, LabError> {
     let is_ours = !matches!(settings.target, Target::Running(_));
-    let gaps = if is_ours { load_gaps(&lab.folder().join("oms.gaps"))? } else { Vec::new() };
+    let gaps = if is_ours { load_gaps(&gaps_file(lab))? } else { Vec::new() };
     let journal = settings.journal_in(lab);
-    let read = match analyse::read(&journal) {
+    let read = match sends::read(lab, &journal) {
         Err(e) if is_ours => return Err(e),
         read => read,
     };
@@ -60,7 +62,7 @@ pub(super) fn evaluate(
             runs.push(run);
             continue;
         };
-        let window = (group.first_sent(), answered.last_report.max(group.last_released()));
+        let window = (group.first_sent(), answered.last_report.max(group.last_done()));
         let own = within(&gaps, window.0, window.1);
         let mut run = group.run(lab.clock.calibration(), &own);
         describe(&mut run, settings, batch);
@@ -104,7 +106,17 @@ pub(super) fn evaluate(
 
 /// T2 is stamped before the disk has an order: it is not when that left, and each had to wait.
 fn without_release(run: &mut Run) {
-    for hop in ["t1_t2", "t0_t2", "t2_gap", "tick_to_order", "t0_t2_denied", "t0_t2_kept"] {
+    for hop in [
+        "t1_handed",
+        "t0_handed",
+        "handed_t2",
+        "t1_t2",
+        "t0_t2",
+        "t2_gap",
+        "tick_to_order",
+        "t0_t2_denied",
+        "t0_t2_kept",
+    ] {
         run.hops.remove(hop);
     }
     let of_release = ["first_t0_to_last_t2_ns", "last_order_t2_ns", "last_t2_to_last_report_ns"];
@@ -147,11 +159,6 @@ fn describe(run: &mut Run, settings: &Settings, batch: &Batch) {
         run.params.set("priority", settings.priority.to_string());
         if settings.venue == VenueRoute::Tcp {
             run.params.set("venue", "tcp");
-            if settings.layout == Layout::Split {
-                let handed = "T2 is when an order was handed to the thread of the venue's line: its send follows, and is in no \
-                              hop up to T2; --layout inline has it";
-                run.notes.push(handed.to_owned());
-            }
         }
         run.params.set("caches", if batch.evict { "evicted" } else { "warm" });
     }
@@ -226,8 +233,9 @@ fn client_hops(
         Some(group) => group.len() as u64,
         None => acked.clone().count() as u64,
     };
-    run.counts = Counts { sent: batch.count, received, lost: batch.count.saturating_sub(received), ..run.counts };
-    if let Some(group) = group {
+    let sent = answered.broke_off.as_ref().map_or(batch.count, |(sent, _)| *sent);
+    run.counts = Counts { sent, received, lost: sent.saturating_sub(received), ..run.counts };
+    if let Some(group) = group.filter(|group| group.last_released() != 0) {
         let after = calibration.ns_between(group.last_released(), answered.last_report).max(0);
         run.figures.insert("last_t2_to_last_report_ns".to_owned(), after as f64);
     }

@@ -232,6 +232,11 @@ fn tell(client: Option<&mut Child>, words: &str, batch: &Batch) -> Result<Answer
     client.result(batch.seconds() * 3.0 + 30.0)
 }
 
+/// Where the OMS writes its gaps.
+pub(super) fn gaps_file(lab: &Lab<'_>) -> PathBuf {
+    lab.folder().join("oms.gaps")
+}
+
 fn oms_role(lab: &Lab<'_>, settings: &Settings, load: Load, name: &str, market: &str) -> Result<OmsRole, LabError> {
     let Settings { layout, wait, cpus, priority, order, .. } = settings;
     let server = match settings.target {
@@ -259,7 +264,7 @@ fn oms_role(lab: &Lab<'_>, settings: &Settings, load: Load, name: &str, market: 
         snapshot_every: load.snapshot_every,
         line: None,
         server,
-        out: lab.folder().join("oms.gaps"),
+        out: gaps_file(lab),
     })
 }
 

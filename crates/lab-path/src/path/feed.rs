@@ -77,6 +77,8 @@ pub(crate) struct Fed {
     pub bad: u64,
     pub bad_lines: Vec<(u64, String)>,
     pub truncated: bool,
+    /// Why it did not publish them all.
+    pub broke_off: Option<String>,
 }
 
 /// The feed's life. Its first result is how long it will publish, the next one that it has; the last one, when it was
@@ -106,12 +108,13 @@ fn feed(role: &FeedRole, parent: &Parent) -> Result<(), LabError> {
     let start = clock.ticks() + clock.calibration().ticks_of_ns(5_000_000);
     let mut rows = touched_rows(plan.len());
     let mut lateness = Lateness::default();
-    let mut before = 0;
+    let (mut before, mut broke_off) = (0, None);
     let is_warm = role.thread.warm && wait == Wait::Busy;
     // What can be looked at before a tick's time is not looked at then: the tick, and whether there is to be one.
     for &(offset_ns, event) in &plan {
         if stop.load(Ordering::Relaxed) {
-            return Err(LabError::Failed("the bench was stopped".to_owned()));
+            broke_off = Some("the bench was stopped".to_owned());
+            break;
         }
         let intended = start + clock.calibration().ticks_of_ns(offset_ns);
         let actual = pacer.until_beside(intended, |rest| {
@@ -124,7 +127,10 @@ fn feed(role: &FeedRole, parent: &Parent) -> Result<(), LabError> {
             };
             venue.turn(rest)
         })?;
-        publish(topic.as_mut(), intended, &event)?;
+        if let Err(why) = publish(topic.as_mut(), intended, &event) {
+            broke_off = Some(why.to_string());
+            break;
+        }
         if let Some(mirror) = &mut mirror {
             publish(mirror.as_mut(), intended, &event)?;
         }
@@ -147,13 +153,14 @@ fn feed(role: &FeedRole, parent: &Parent) -> Result<(), LabError> {
     parent.result(&Fed {
         first: start,
         last: rows.last().map_or(start, |row| row[1]),
-        planned_ns,
+        planned_ns: if broke_off.is_some() { before } else { planned_ns },
         late_share: lateness.share(),
         reconnects: topic.reconnects(),
         skipped: skipped_depth + skipped_other,
         bad,
         bad_lines,
         truncated,
+        broke_off,
     });
     Ok(())
 }

@@ -9,7 +9,7 @@ use tickpath_market::{
     AccountId, ClientOrderId, NewOrder, OrderType, Price, Quantity, Request, Side, SymbolId, TimeInForce, VenueId,
 };
 use tickpath_oms::journal::Journal;
-use tickpath_orders::{ALL_ACCOUNTS, AccountLimits, Boot, Envelope, Grant, Input, Instrument, Line};
+use tickpath_orders::{ALL_ACCOUNTS, AccountLimits, Boot, Departure, Envelope, Grant, Input, Instrument, Line};
 use tickpath_result::Run;
 
 const VENUE: VenueId = VenueId(1);
@@ -21,6 +21,8 @@ const ACCOUNT: AccountId = AccountId(1);
 enum Fate {
     /// It goes to the venue.
     Leaves,
+    /// The thread of a line sends it.
+    HandedOver,
     /// Its account is not known.
     Denied,
     /// The venue's lane does not take it.
@@ -63,15 +65,15 @@ fn plant(folder: &Path, orders: &[(Fate, u64)]) {
     say(1, &Input::Instrument(instrument));
     say(1, &Input::Account(account));
     say(1, &Input::Grant(Grant { account: ALL_ACCOUNTS, session: 0, reserved: 0 }));
-    let (mut released_before, mut queued_before) = (0, false);
+    let mut left = Departure::default();
     for (number, (fate, takes_ns)) in (1..).zip(orders) {
         let sent = 10_000 + 1_000 * number;
         let up = u8::from(*fate != Fate::VenueIsDown);
         say(sent, &Input::Line(Line { venue: VENUE, up, reserved: [0; 5] }));
         let envelope = Envelope {
             sent,
-            released_before,
-            queued_before: u8::from(queued_before),
+            released_before: left.at,
+            flags_before: left.flags(),
             reference_price: Price::from_whole(100),
             reference_age_ns: 1,
             ..Envelope::default()
@@ -89,9 +91,13 @@ fn plant(folder: &Path, orders: &[(Fate, u64)]) {
             ..NewOrder::default()
         });
         say(sent + 100, &Input::Request { envelope, request });
-        (released_before, queued_before) = (sent + takes_ns, *fate == Fate::LaneIsFull);
+        left = Departure {
+            at: sent + takes_ns,
+            queued: *fate == Fate::LaneIsFull,
+            handed_over: *fate == Fate::HandedOver,
+        };
     }
-    journal.stop(1_000_000, released_before, queued_before).expect("the disk has room");
+    journal.stop(1_000_000, left).expect("the disk has room");
 }
 
 /// The count, the smallest and the largest of a hop.
@@ -125,6 +131,21 @@ fn what_did_not_leave_makes_no_release_look_fast() {
         [("orders_sending", 2.0), ("orders_queued", 2.0), ("orders_rejected", 1.0), ("orders_denied", 1.0)]
     {
         assert_eq!(figure(&run, name), Some(expected), "{name}");
+    }
+}
+
+#[test]
+fn a_hand_over_to_the_thread_of_a_line_is_no_release() {
+    let run = run(&[(Fate::HandedOver, 300), (Fate::Leaves, 900), (Fate::HandedOver, 400)]);
+    for (name, expected) in [
+        ("t0_handed", (2, 300, 400)),
+        ("t1_handed", (2, 200, 300)),
+        ("t0_t2", (1, 900, 900)),
+        ("t1_t2", (1, 800, 800)),
+        ("tick_to_order", (1, 950, 950)),
+        ("handed_t2", (0, 0, 0)),
+    ] {
+        assert_eq!(hop(&run, name), expected, "{name}");
     }
 }
 

@@ -71,6 +71,8 @@ pub(crate) struct LineAgent {
     /// The highest number below which the venue has ever said that it has all.
     proof: u64,
     next_report: u64,
+    /// The line has sent all below this number that are not in doubt.
+    sent: u64,
     /// Read, and not taken by the line yet.
     pending: Option<(u64, u64, Request)>,
     /// Why the line is down, as it was told last.
@@ -115,6 +117,7 @@ impl LineAgent {
             settled,
             proof,
             next_report,
+            sent: 0,
             pending: None,
             told: None,
             failed: None,
@@ -164,7 +167,10 @@ impl LineAgent {
                 break;
             }
             match self.line.send(number, stamp, &request) {
-                Ok(()) => done += 1,
+                Ok(()) => {
+                    self.sent = number + 1;
+                    done += 1;
+                }
                 Err(SendError::Full) => {
                     self.pending = Some((number, stamp, request));
                     break;
@@ -174,6 +180,12 @@ impl LineAgent {
             }
         }
         done
+    }
+
+    /// Whether the send of this request has returned.
+    #[inline]
+    pub fn has_sent(&self, number: u64) -> bool {
+        self.sent > number
     }
 
     /// One turn: connects, carries, hears. Says how much there was to do.

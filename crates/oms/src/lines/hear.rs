@@ -97,7 +97,7 @@ impl<C: Clock> Sequencer<C> {
         let returned = Returned { place, ..Returned::new(line.venue, message.stamp, &request) };
         let sequence = self.apply(now, &Input::Returned(returned))?;
         self.let_sessions(sequence, now)?;
-        self.waited = true;
+        self.departure.queued = true;
         self.after_input()
     }
 

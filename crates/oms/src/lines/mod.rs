@@ -44,6 +44,7 @@ pub use tickpath_oms_journal::{LineId, MOST_LINES};
 
 use crate::OmsError;
 use crate::lanes::LanesConfig;
+use crate::outbound::Passed;
 
 /// Orders that are kept from a line at once.
 const MOST_AVOIDED: usize = 256;
@@ -132,9 +133,9 @@ impl Lines {
         self.choose(request).map(|_| ())
     }
 
-    /// Gives a request to a line; where the core's thread does the line's work, it has left when this returns.
+    /// Gives a request to a line, and says whether it has left: only the thread that does the line's work sends.
     #[inline]
-    pub fn publish(&mut self, stamp: u64, request: &Request) -> Result<(), PublishError> {
+    pub fn publish(&mut self, stamp: u64, request: &Request) -> Result<Passed, PublishError> {
         let place = self.choose(request)?;
         let Self { now, list, turn, shared, avoided } = self;
         let line = &mut list[place];
@@ -147,11 +148,12 @@ impl Lines {
         *turn = if place + 1 < list.len() { place + 1 } else { 0 };
         let line = &mut list[place];
         line.flow.set_published(number + 1);
-        match &mut line.agent {
-            Some(agent) => drop(agent.carry()),
-            None => shared.bell.ring(),
-        }
-        Ok(())
+        let Some(agent) = &mut line.agent else {
+            shared.bell.ring();
+            return Ok(Passed::HandedOver);
+        };
+        agent.carry();
+        Ok(if agent.has_sent(number) { Passed::Sent } else { Passed::HandedOver })
     }
 
     #[inline]

@@ -32,7 +32,8 @@ fn what_happens_is_counted_and_another_start_begins_anew() {
     idle(&scene, &mut oms);
     let reading = meters.read().expect("the OMS counts");
     assert_eq!(reading.requests(), 5);
-    let [t0_t1, t1_t2, t0_t2] = &reading.hops[..] else { panic!("three hops: {reading:?}") };
+    let [t0_t1, t1_t2, t0_t2, handed @ ..] = &reading.hops[..] else { panic!("hops: {reading:?}") };
+    assert!(handed.iter().all(|hop| hop.count() == 0), "no other thread sends: {reading:?}");
     assert_eq!((t0_t1.count(), t1_t2.count(), t0_t2.count()), (5, 5, 5));
     assert_eq!((t0_t1.sum_ns, t1_t2.sum_ns, t0_t2.sum_ns), (3_000_000, 0, 3_000_000));
     let median = t0_t1.quantile(0.5).expect("there are some");

@@ -1,0 +1,117 @@
+//! When the kernel ended the sends of a thread, seen from another process.
+//!
+//! ```text
+//!   the OMS's thread   T1 ····· send ┃ stands still ┃ ····· T2
+//!   the observer                     └ reads the clock
+//! ```
+//!
+//! The kernel stops the thread at the end of each system call until the observer has read the clock: a stamp of the thread
+//! that is taken once its send has returned is later than the observer's, whatever the host does.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use tickpath_harness::samples::save;
+use tickpath_harness::{LabError, Parent, Role};
+
+/// Watches a thread until that has ended. Its first result is why it may not, its last one that all is written down.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ObserverRole {
+    /// The thread.
+    pub thread: u32,
+    /// Where the begin and the end of each of its sends go.
+    pub out: PathBuf,
+}
+
+impl Role for ObserverRole {
+    const NAME: &'static str = "observer";
+
+    fn play(&self, parent: &Parent) -> Result<(), LabError> {
+        parent.ready();
+        let begun = calls::Watched::of(self.thread);
+        parent.result(&begun.as_ref().err());
+        if let Ok(watched) = begun {
+            save(&self.out, &watched.sends()?)?;
+            parent.result(&());
+        }
+        Ok(())
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod calls {
+    use nix::libc;
+    use nix::sys::ptrace;
+    use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+    use nix::unistd::Pid;
+    use tickpath_clock::{Clock, HostClock};
+    use tickpath_harness::LabError;
+
+    /// The calls by which a socket is written.
+    const SENDS: [i64; 4] = [libc::SYS_sendto, libc::SYS_sendmsg, libc::SYS_write, libc::SYS_writev];
+
+    /// A thread whose calls stop it.
+    pub struct Watched(Pid);
+
+    impl Watched {
+        /// Begins with this thread. An error says what the kernel does not allow.
+        pub fn of(thread: u32) -> Result<Self, String> {
+            let thread = Pid::from_raw(thread as i32);
+            let begin = ptrace::seize(thread, ptrace::Options::PTRACE_O_TRACESYSGOOD)
+                .and_then(|()| ptrace::interrupt(thread))
+                .and_then(|()| waitpid(thread, Some(WaitPidFlag::__WALL)))
+                .and_then(|_| ptrace::syscall(thread, None));
+            begin.map(|()| Self(thread)).map_err(|e| format!("the kernel lets nobody watch system calls here: {e}"))
+        }
+
+        /// The begin and the end of each send, in ticks, until the thread has ended.
+        pub fn sends(self) -> Result<Vec<[u64; 2]>, LabError> {
+            let Self(thread) = self;
+            let clock = HostClock::get()?;
+            let (mut begun, mut sends) = (None, Vec::new());
+            loop {
+                let signal = match waitpid(thread, Some(WaitPidFlag::__WALL)).map_err(LabError::other)? {
+                    WaitStatus::PtraceSyscall(_) => {
+                        let now = clock.ticks();
+                        let registers = ptrace::getregs(thread).map_err(LabError::other)?;
+                        let is_entry = registers.rax as i64 == -i64::from(libc::ENOSYS);
+                        let is_send = SENDS.contains(&(registers.orig_rax as i64));
+                        match begun.take() {
+                            Some(begun) if is_send && !is_entry => sends.push([begun, now]),
+                            _ => begun = (is_send && is_entry).then_some(now),
+                        }
+                        None
+                    }
+                    WaitStatus::Stopped(_, signal) => Some(signal),
+                    WaitStatus::Exited(..) | WaitStatus::Signaled(..) => return Ok(sends),
+                    _ => None,
+                };
+                match ptrace::syscall(thread, signal) {
+                    // It has ended meanwhile.
+                    Err(nix::Error::ESRCH) => return Ok(sends),
+                    went_on => went_on.map_err(LabError::other)?,
+                }
+            }
+        }
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+mod calls {
+    use tickpath_harness::LabError;
+
+    /// A thread whose calls stop it.
+    pub struct Watched;
+
+    impl Watched {
+        /// Refuses.
+        pub fn of(_thread: u32) -> Result<Self, String> {
+            Err("system calls are watched on x86-64 alone".to_owned())
+        }
+
+        /// None.
+        pub fn sends(self) -> Result<Vec<[u64; 2]>, LabError> {
+            Ok(Vec::new())
+        }
+    }
+}

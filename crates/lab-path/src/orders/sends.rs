@@ -1,0 +1,101 @@
+//! When the sends of a line have returned: T2 of what the core hands to the thread of its line.
+
+use std::collections::HashMap;
+use std::os::fd::BorrowedFd;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tickpath_clock::{Clock, HostClock};
+use tickpath_harness::samples::{load, save};
+use tickpath_harness::{Lab, LabError};
+use tickpath_market::Request;
+use tickpath_venue::{Event, Line, Lost, Resume, SendError};
+
+use super::system::gaps_file;
+use crate::analyse::{self, Departed, Group, Journal};
+
+/// The stamps of each request in the journal of a run that has ended in this lab.
+pub fn departed(lab: &Lab<'_>, journal: &Path) -> Result<Vec<Departed>, LabError> {
+    Ok(read(lab, journal)?.groups.into_values().flat_map(Group::into_departed).collect())
+}
+
+/// The journal of a run of this lab, with the sends that its line has stamped.
+pub(super) fn read(lab: &Lab<'_>, journal: &Path) -> Result<Journal, LabError> {
+    let mut read = analyse::read(journal)?;
+    let sends = Sends::load(&Sends::file(&gaps_file(lab)))?;
+    read.groups.values_mut().for_each(|group| group.take_sends(&sends));
+    Ok(read)
+}
+
+/// The OMS's id of each request that a line has sent, and the ticks at which its send returned.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Sends(Arc<Mutex<Vec<[u64; 2]>>>);
+
+impl Sends {
+    /// With room for so many.
+    pub fn with_capacity(requests: usize) -> Self {
+        Self(Arc::new(Mutex::new(Vec::with_capacity(requests))))
+    }
+
+    /// Where they lie beside the gaps of their OMS.
+    pub fn file(gaps: &Path) -> PathBuf {
+        gaps.with_extension("sends")
+    }
+
+    /// Writes them down.
+    pub fn save(&self, file: &Path) -> Result<(), LabError> {
+        save(file, &self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Reads them by the OMS's id; none if no line has stamped any.
+    pub fn load(file: &Path) -> Result<HashMap<u64, u64>, LabError> {
+        let rows = if file.exists() { load::<2>(file)? } else { Vec::new() };
+        Ok(rows.into_iter().map(|[id, returned]| (id, returned)).collect())
+    }
+}
+
+/// A line that stamps the return of each send.
+pub(crate) struct StampedLine<L> {
+    line: L,
+    clock: HostClock,
+    sends: Sends,
+}
+
+impl<L: Line> StampedLine<L> {
+    /// Stamps the sends of this line.
+    pub fn new(line: L, clock: HostClock, sends: Sends) -> Self {
+        Self { line, clock, sends }
+    }
+}
+
+impl<L: Line> Line for StampedLine<L> {
+    fn address(&self) -> String {
+        self.line.address()
+    }
+
+    fn connect(&mut self, resume: &Resume) {
+        self.line.connect(resume);
+    }
+
+    #[inline]
+    fn send(&mut self, number: u64, stamp: u64, request: &Request) -> Result<(), SendError> {
+        self.line.send(number, stamp, request)?;
+        let returned = self.clock.ticks();
+        // The lock is this thread's alone until the OMS has ended.
+        self.sends.0.lock().unwrap_or_else(PoisonError::into_inner).push([request.client_order_id().0, returned]);
+        Ok(())
+    }
+
+    fn confirm(&mut self, next_report: u64) {
+        self.line.confirm(next_report);
+    }
+
+    #[inline]
+    fn poll(&mut self, take: &mut dyn FnMut(Event<'_>)) -> Result<usize, Lost> {
+        self.line.poll(take)
+    }
+
+    fn socket(&self) -> Option<BorrowedFd<'_>> {
+        self.line.socket()
+    }
+}
