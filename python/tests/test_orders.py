@@ -1,5 +1,6 @@
 """A session with a real OMS and a simulated exchange: what becomes of orders, what is denied, and what a loss leaves."""
 
+import copy
 import os
 import pickle
 import subprocess
@@ -53,8 +54,29 @@ def test_a_denial_has_code_limit_and_value(desk: Desk) -> None:
         assert denial == denied.denial and hash(denial) == hash(denied.denial)
         unknown = report(orders, of=orders.cancel(1), exec_type="denied")
         assert unknown.denial is not None and unknown.denial.name == "UnknownOrder"
-        with pytest.raises(TypeError):
-            pickle.dumps(denied)
+        assert pickle.loads(pickle.dumps(denied)) == denied
+
+
+def test_what_a_session_tells_can_be_made_pickled_and_copied() -> None:
+    denial = tp.Denial(code=23, limit=1, value=-(1 << 100))
+    told = [
+        tp.Report(),
+        tp.Report(client_order_id=7, exec_type="trade", status="filled", last_quantity=5, symbol=BTC, side=tp.BUY),
+        tp.Report(client_order_id=7, exec_type="denied", status=None, denial=denial, live=False),
+        denial,
+        tp.NotTaken(client_order_id=7, request="replace"),
+        tp.InDoubt(client_order_id=7, request="cancel"),
+        tp.Notice(what="failed", sentence="it is gone"),
+    ]
+    for made in told:
+        assert pickle.loads(pickle.dumps(made)) == copy.deepcopy(made) == made
+    assert (told[1].exec_type, told[1].last_quantity, told[1].live) == ("trade", 5, True)  # type: ignore[union-attr]
+    with pytest.raises(TypeError, match="a Report has no 'quantity'; it has number, stamp, "):
+        tp.Report(quantity=1)
+    with pytest.raises(TypeError, match="symbol of a Report: "):
+        tp.Report(symbol="BTCUSDT")
+    with pytest.raises(TypeError, match="'gone' is no word of a report"):
+        tp.Report(exec_type="gone")
 
 
 @needs_command

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Literal
 
@@ -103,6 +104,34 @@ def test_a_run_whose_orders_are_denied_says_so(
     with desk.open() as orders:
         tp.run(Taker(2, stops=False), ticks=record(tmp_path / "good", ticks=2), orders=orders)
     assert [record.message for record in caplog.records] == [replay]
+
+
+def test_a_topic_that_nobody_publishes_is_told_and_waited_for(
+    desk: Desk, log: Place, caplog: pytest.LogCaptureFixture
+) -> None:
+    topic = log.name
+
+    class Stops(Taker):
+        def on_tick(self, tick: tp.TopOfBook | tp.Trade, orders: tp.Orders) -> tp.Stop:
+            return tp.STOP
+
+    def publish() -> None:
+        while not caplog.records:
+            time.sleep(0.01)
+        with tp.connect("shm://") as bus, bus.publisher(topic) as publisher:
+            publisher.publish(tp.TopOfBook(ASK - 10, 1, ASK, 1, symbol=BTC))
+            ended.wait()
+
+    ended = threading.Event()
+    publishing = threading.Thread(target=publish)
+    publishing.start()
+    with desk.open() as orders:
+        tp.run(Stops(1, stops=True), ticks="shm://", topic=topic, orders=orders)
+    ended.set()
+    publishing.join()
+    assert [record.message for record in caplog.records] == [
+        f"nobody publishes the topic {topic!r} on shm:// now; it is waited for"
+    ]
 
 
 def test_a_recording_that_is_not_there_is_told(desk: Desk, tmp_path: Path) -> None:

@@ -84,7 +84,7 @@ def run(
     """Runs a strategy until Ctrl-C, until it gives STOP, or to the end of a recording. Errors are raised, those of the
     strategy too. In another thread than the main one there is no Ctrl-C: closing the orders ends it there (Closed).
 
-    `ticks` is the URL of a bus. On file:// it starts with the oldest tick, elsewhere now, unless `start` says otherwise. A
+    `ticks` is the URL of a bus; that nobody publishes the topic there yet is logged. On file:// it starts with the oldest tick, elsewhere now, unless `start` says otherwise. A
     recording that nobody writes ends when it is read, and when no report has come for `linger` seconds from an OMS that is there. `orders` is what
     `tickpath.orders` gave, which stays open, or its URL, with a user, a password and an account; it is closed then, and what
     works at a venue goes on working. `since="start"` hands over the session's reports of the day first, so that `orders.open` and
@@ -110,6 +110,8 @@ def run(
         subscriber = opened.enter_context(bus.subscribe(topic, start, wait=wait))
         if is_recording:
             _warn(_REPLAY)
+        elif subscriber.publisher == 0:
+            _warn(f"nobody publishes the topic {topic!r} on {ticks} now; it is waited for")
         denied, before = dict[str, int](), orders.requests
         try:
             _native.trade(strategy, Stop.STOP, subscriber, orders, wait != "busy", is_recording, linger, denied)

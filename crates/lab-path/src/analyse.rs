@@ -275,10 +275,13 @@ impl Group {
         self.stamps.into_iter().map(departed)
     }
 
-    /// Gives T2 to what was handed over, from when the sends of the OMS's ids returned.
+    /// Gives T2 to what was handed over, from when the sends of the OMS's ids returned. The core stamps a hand-over behind it,
+    /// and the other thread may have sent by then.
     pub(crate) fn take_sends(&mut self, sends: &HashMap<u64, u64>) {
         for stamps in self.stamps.iter_mut().filter(|s| s.handed != 0) {
-            stamps.released = sends.get(&stamps.id).copied().unwrap_or(0);
+            let Some(&returned) = sends.get(&stamps.id) else { continue };
+            stamps.released = returned;
+            stamps.handed = stamps.handed.min(returned);
         }
     }
 

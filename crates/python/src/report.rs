@@ -1,6 +1,8 @@
 //! What an OMS tells a session, as small frozen objects. Prices and quantities are whole numbers of 10⁻⁸.
 
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 use tickpath_client::Event;
 use tickpath_market::{
     ExecType, ExecutionReport, ManualOrderIndicator, OrdStatus, OrderDenied, Price, Quantity, Request, Side,
@@ -107,8 +109,143 @@ pub struct Notice {
     sentence: String,
 }
 
+/// Makes an object of its fields by name, and gives them back for pickling.
+macro_rules! by_fields {
+    ($class:ident, [$($field:ident),+]) => {
+        impl $class {
+            /// With these fields in place of its own.
+            fn with(mut self, fields: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+                for (name, value) in fields.into_iter().flatten() {
+                    let name: String = name.extract()?;
+                    let wrong = |e: PyErr| PyTypeError::new_err(format!("{} of a {}: {e}", name, stringify!($class)));
+                    match name.as_str() {
+                        $(stringify!($field) => self.$field = Field::of(&value).map_err(wrong)?,)+
+                        _ => {
+                            let known = [$(stringify!($field)),+].join(", ");
+                            let sentence = format!("a {} has no '{name}'; it has {known}", stringify!($class));
+                            return Err(PyTypeError::new_err(sentence));
+                        }
+                    }
+                }
+                Ok(self)
+            }
+
+            /// Its fields by name.
+            fn fields<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+                let fields = PyDict::new(py);
+                $(fields.set_item(stringify!($field), self.$field.clone())?;)+
+                Ok(fields)
+            }
+        }
+    };
+}
+
+by_fields!(
+    Report,
+    [
+        number,
+        stamp,
+        live,
+        denial,
+        order_id,
+        client_order_id,
+        exec_type,
+        status,
+        symbol,
+        account,
+        side,
+        price,
+        last_price,
+        last_quantity,
+        cumulative_quantity,
+        leaves_quantity,
+        reason,
+        venue,
+        venue_order_id,
+        exec_id,
+        venue_sequence,
+        venue_stamp,
+        manual
+    ]
+);
+by_fields!(Denial, [code, limit, value]);
+by_fields!(NotTaken, [client_order_id, request]);
+by_fields!(InDoubt, [client_order_id, request]);
+by_fields!(Notice, [what, sentence]);
+
+/// What a field may be given as.
+trait Field: Sized {
+    /// The value that Python gave.
+    fn of(value: &Bound<'_, PyAny>) -> PyResult<Self>;
+}
+
+macro_rules! fields {
+    ($($kind:ty),+) => {
+        $(impl Field for $kind {
+            fn of(value: &Bound<'_, PyAny>) -> PyResult<Self> {
+                value.extract()
+            }
+        })+
+    };
+}
+
+fields!(u8, u16, u32, u64, i64, i128, bool, String);
+
+impl Field for Option<Denial> {
+    fn of(value: &Bound<'_, PyAny>) -> PyResult<Self> {
+        if value.is_none() { Ok(None) } else { Ok(Some(*value.cast::<Denial>()?.get())) }
+    }
+}
+
+impl Field for Option<&'static str> {
+    fn of(value: &Bound<'_, PyAny>) -> PyResult<Self> {
+        if value.is_none() { Ok(None) } else { Field::of(value).map(Some) }
+    }
+}
+
+/// The words of requests and of notices.
+const WORDS: [&str; 11] = [
+    "submit",
+    "cancel",
+    "replace",
+    "status",
+    "connected",
+    "disconnected",
+    "failed",
+    "other_journal",
+    "said_again",
+    "forgotten",
+    "denied",
+];
+
+impl Field for &'static str {
+    fn of(value: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let word: String = value.extract()?;
+        let codes = (0..=u8::MAX).flat_map(|code| [exec_type(code), status(code)]);
+        let known = codes.chain(WORDS).find(|known| *known == word);
+        known.ok_or_else(|| PyValueError::new_err(format!("'{word}' is no word of a report; its page lists them")))
+    }
+}
+
+/// Nothing in a tuple, and the fields by name: what an object is made of again.
+type Again<'py> = ((), Bound<'py, PyDict>);
+
 #[pymethods]
 impl Report {
+    /// A report that was made here, for a test of `on_report`: of the fields that are not given, `exec_type` and `status` are
+    /// 'new', `live` is True, and all others are 0.
+    #[new]
+    #[pyo3(signature = (**fields))]
+    fn new(fields: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+        let order = ExecutionReport { exec_type: ExecType::New.code(), ..ExecutionReport::default() };
+        let made = Self { status: Some("new"), ..Self::of(0, 0, true, &order) };
+        made.with(fields)
+    }
+
+    fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<Again<'py>> {
+        Ok(((), self.fields(py)?))
+    }
+
     fn __repr__(&self) -> String {
         let Self { number, client_order_id, exec_type, symbol, .. } = *self;
         if let Some(denial) = &self.denial {
@@ -183,6 +320,17 @@ impl Report {
 
 #[pymethods]
 impl Denial {
+    /// A denial that was made here, by its fields.
+    #[new]
+    #[pyo3(signature = (**fields))]
+    fn new(fields: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+        Self { code: 0, limit: 0, value: 0 }.with(fields)
+    }
+
+    fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<Again<'py>> {
+        Ok(((), self.fields(py)?))
+    }
+
     /// The check's name, as docs/risk-checks.md has it; empty if this version does not know the code.
     #[getter]
     fn name(&self) -> String {
@@ -209,6 +357,17 @@ impl Denial {
 
 #[pymethods]
 impl NotTaken {
+    /// One that was made here, by its fields.
+    #[new]
+    #[pyo3(signature = (**fields))]
+    fn new(fields: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+        Self { client_order_id: 0, request: "submit" }.with(fields)
+    }
+
+    fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<Again<'py>> {
+        Ok(((), self.fields(py)?))
+    }
+
     fn __repr__(&self) -> String {
         let Self { client_order_id, request } = *self;
         format!("NotTaken(client_order_id={client_order_id}, request='{request}')")
@@ -217,6 +376,17 @@ impl NotTaken {
 
 #[pymethods]
 impl InDoubt {
+    /// One that was made here, by its fields.
+    #[new]
+    #[pyo3(signature = (**fields))]
+    fn new(fields: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+        Self { client_order_id: 0, request: "submit" }.with(fields)
+    }
+
+    fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<Again<'py>> {
+        Ok(((), self.fields(py)?))
+    }
+
     fn __repr__(&self) -> String {
         let Self { client_order_id, request } = *self;
         format!("InDoubt(client_order_id={client_order_id}, request='{request}')")
@@ -236,6 +406,17 @@ fn named(request: &Request) -> (u64, &'static str) {
 
 #[pymethods]
 impl Notice {
+    /// One that was made here, by its fields.
+    #[new]
+    #[pyo3(signature = (**fields))]
+    fn new(fields: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+        Self { what: "connected", sentence: String::new() }.with(fields)
+    }
+
+    fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<Again<'py>> {
+        Ok(((), self.fields(py)?))
+    }
+
     fn __str__(&self) -> String {
         self.sentence.clone()
     }

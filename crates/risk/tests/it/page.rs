@@ -1,16 +1,26 @@
-//! `docs/risk-checks.md` has the table of the checks as it is made here.
+//! `docs/risk-checks.md` has the tables of the checks and of the other denials as they are made here.
 
 use tickpath_risk::{Denial, checks_table};
 
 const PAGE: &str = include_str!("../../../../docs/risk-checks.md");
-const BEGIN: &str = "<!-- checks -->\n";
-const END: &str = "<!-- /checks -->";
+
+/// A table of the page, which is between two markers of this name.
+fn on_page(name: &str) -> &'static str {
+    let (_, rest) = PAGE.split_once(&format!("<!-- {name} -->\n")).expect("the table begins somewhere");
+    rest.split_once(&format!("<!-- /{name} -->")).expect("the table ends somewhere").0
+}
 
 #[test]
 fn the_page_has_the_table_of_the_checks() {
-    let (_, rest) = PAGE.split_once(BEGIN).expect("the table begins somewhere");
-    let (table, _) = rest.split_once(END).expect("the table ends somewhere");
-    assert_eq!(table, checks_table(), "put this between the markers:\n{}", checks_table());
+    assert_eq!(on_page("checks"), checks_table(), "put this between the markers:\n{}", checks_table());
+}
+
+#[test]
+fn the_page_has_each_denial_that_is_no_check() {
+    let before = Denial::ALL.iter().filter(|denial| denial.code() < Denial::DiskFailed.code());
+    let rows: String = before.map(|denial| format!("| {} | {denial:?} | {denial} |\n", denial.code())).collect();
+    let table = format!("| code | denial | why, and what to do |\n|---|---|---|\n{rows}");
+    assert_eq!(on_page("requests"), table, "put this between the markers:\n{table}");
 }
 
 #[test]
