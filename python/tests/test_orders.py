@@ -70,13 +70,15 @@ def test_what_a_session_tells_can_be_made_pickled_and_copied() -> None:
     ]
     for made in told:
         assert pickle.loads(pickle.dumps(made)) == copy.deepcopy(made) == made
-    assert (told[1].exec_type, told[1].last_quantity, told[1].live) == ("trade", 5, True)  # type: ignore[union-attr]
+    assert "exec_type='trade', status='filled', filled=0" in repr(told[1]) and "last=0.00000005@0" in repr(told[1])
     with pytest.raises(TypeError, match="a Report has no 'quantity'; it has number, stamp, "):
         tp.Report(quantity=1)
     with pytest.raises(TypeError, match="symbol of a Report: "):
         tp.Report(symbol="BTCUSDT")
-    with pytest.raises(TypeError, match="'gone' is no word of a report"):
-        tp.Report(exec_type="gone")
+    with pytest.raises(TypeError, match="'filled' is none of .*canceled, "):
+        tp.Report(exec_type="filled")
+    with pytest.raises(TypeError, match="'connected' is none of .*canceled, "):
+        tp.Report(status="connected")
 
 
 @needs_command

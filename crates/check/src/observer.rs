@@ -73,7 +73,11 @@ mod calls {
                 let signal = match waitpid(thread, Some(WaitPidFlag::__WALL)).map_err(LabError::other)? {
                     WaitStatus::PtraceSyscall(_) => {
                         let now = clock.ticks();
-                        let registers = ptrace::getregs(thread).map_err(LabError::other)?;
+                        let registers = match ptrace::getregs(thread) {
+                            // It was killed meanwhile.
+                            Err(nix::Error::ESRCH) => return Ok(sends),
+                            registers => registers.map_err(LabError::other)?,
+                        };
                         let is_entry = registers.rax as i64 == -i64::from(libc::ENOSYS);
                         let is_send = SENDS.contains(&(registers.orig_rax as i64));
                         match begun.take() {

@@ -47,10 +47,7 @@ pub fn run(args: &Demo) -> anyhow::Result<Outcome> {
     let bar = Bar::new(args.output.quiet);
     let mut result = new_result("path");
     let mut found = Found::default();
-    let done = {
-        let lab = lab(&bar)?;
-        demo::run(&lab, &settings, &mut result, &mut found).map_err(usage)
-    };
+    let done = lab(&bar).and_then(|lab| demo::run(&lab, &settings, &mut result, &mut found).map_err(usage));
     drop(bar);
     let show = |result: &mut ResultFile| {
         result.check().context("this is a defect of Tickpath")?;

@@ -1,5 +1,6 @@
 //! `demo`: the path on this machine, beside it with one thing changed at a time, and as people write it in Python.
 
+mod found;
 pub mod text;
 
 use std::net::{TcpStream, ToSocketAddrs};
@@ -7,11 +8,13 @@ use std::net::{TcpStream, ToSocketAddrs};
 use tickpath_clock::{Clock, Priority, Wait, cpus};
 use tickpath_oms::Layout;
 
+use self::found::COMPARED_RATE;
+pub use self::found::{Change, Found};
 use crate::path::{self, Settings as PathSettings, Ticks};
 use crate::python_path::{self, Over};
 use tickpath_compare::{Line, in_turn, table, value};
 use tickpath_harness::arrivals::Arrivals;
-use tickpath_harness::others::{Busy, Processes};
+use tickpath_harness::others::Processes;
 use tickpath_harness::rules::refuse_loss;
 use tickpath_harness::{Lab, LabError, host, keep};
 use tickpath_result::{Counts, PERCENTILES, Phase, ResultFile, Run, median};
@@ -29,8 +32,6 @@ pub const SECONDS: u32 = 90;
 const PATH_RATE: f64 = 20_000.0;
 const PATH_TICKS: u64 = 100_000;
 
-/// Ticks a second that Python over a broker keeps up with too; both sides of a comparison get the same.
-pub const COMPARED_RATE: f64 = 1_000.0;
 const COMPARED_TICKS: u64 = 500;
 const TRIED_TICKS: u64 = 300;
 /// Of seven pairs each, all six intervals hold in 90 % of demos.
@@ -56,35 +57,6 @@ pub struct Settings {
     pub cpus: [usize; 2],
     /// `HOST:PORT` of a venue to connect to.
     pub venue: Option<String>,
-}
-
-/// What the demo found beside the result.
-#[derive(Debug, Clone, Default)]
-pub struct Found {
-    /// How to get what was not there.
-    pub missing: Vec<String>,
-    /// What was set against what; a comparison without a valid pair is not in the result.
-    pub changes: Vec<Change>,
-    /// Processes that were busy and none of the demo's.
-    pub others: Vec<Busy>,
-}
-
-/// One thing that was changed on the path, or its best form, or more than one, and what that did.
-#[derive(Debug, Clone)]
-pub struct Change {
-    /// The name of the comparison.
-    pub name: &'static str,
-    /// What was changed, in words.
-    pub what: String,
-    /// What both sides are called.
-    pub sides: [&'static str; 2],
-    /// Why it has no ratio: what else differs.
-    pub no_ratio: Option<&'static str>,
-    /// What was measured on both sides, in nanoseconds, whether the run kept the rules or not.
-    pub raw_ns: [Option<f64>; 2],
-    /// What the strategy, with its OMS, took of a processor for a tick; where both sides have no broker, which would need
-    /// one too.
-    pub cpu_ns: [Option<f64>; 2],
 }
 
 /// Runs the demo into a result file.

@@ -12,6 +12,7 @@ pub mod demo;
 pub mod orders;
 pub mod path;
 mod python_path;
+mod sends;
 mod strategy;
 mod trade;
 

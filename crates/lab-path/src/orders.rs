@@ -37,7 +37,6 @@ mod login;
 mod others;
 mod plan;
 mod route;
-mod sends;
 mod settings;
 mod system;
 mod users;
@@ -46,26 +45,28 @@ pub use beside::BesideRole;
 pub use client::ClientRole;
 pub use compare::comparisons;
 pub use day::{day_seconds, restart, resume};
+pub use evaluation::departed;
 pub use floor::SenderRole;
 pub use login::Login;
 pub(crate) use login::log_in;
 pub(crate) use route::{ReportKind, hear_socket, is_of_venue};
-pub use sends::departed;
-pub(crate) use sends::{Sends, StampedLine};
 pub use settings::{Beside, MOST_SESSIONS, Running, Settings, Target, VenueRoute, check_other};
 pub use system::Ends;
 pub(crate) use users::{LANES_SCHEME, USER, login_at, write_users};
+
+use std::sync::atomic::Ordering;
 
 use tickpath_clock::Clock;
 
 pub use crate::analyse::Departed;
 pub use crate::trade::OrderSpec;
+use client::STOPPED;
 use evaluation::{Measured, evaluate};
 use plan::{Batch, plan};
 use settings::check;
 use system::{Load, System};
 use tickpath_harness::samples::Samples;
-use tickpath_harness::{Around, Lab, LabError, memory};
+use tickpath_harness::{Around, Lab, LabError, interruption, memory};
 use tickpath_result::Run;
 
 /// Runs all groups with one target, one layout and one way to wait.
@@ -98,17 +99,37 @@ pub fn run_with(
     let mut system = System::start(lab, settings, load)?;
     let (ends, mut measured) = (system.ends(), Vec::new());
     begin(&ends)?;
+    let mut broke_off = None;
     for &batch in &plan {
         let before = memory::of(ends.oms);
         let (from, waited_ns, cpu_ns) =
             (lab.clock.ticks(), memory::waited_ns(ends.oms), tickpath_clock::cpu_ns(ends.oms));
-        let answered = system.batch(&batch).map_err(|e| settings.may_be_open(e))?;
+        let is_stopped = || !measured.is_empty() && interruption().load(Ordering::Relaxed);
+        if is_stopped() {
+            broke_off = Some((batch.count, (0, STOPPED.to_owned())));
+            break;
+        }
+        let answered = match system.batch(&batch) {
+            // What it is good for is the groups before.
+            Err(_) if is_stopped() => {
+                broke_off = Some((batch.count, (0, STOPPED.to_owned())));
+                break;
+            }
+            answered => answered.map_err(|e| settings.may_be_open(e))?,
+        };
         let waited_ns = memory::waited_ns(ends.oms).saturating_sub(waited_ns);
         let cpu_ns = tickpath_clock::cpu_ns(ends.oms).saturating_sub(cpu_ns);
         let took_ns = lab.clock.ns_between(from, lab.clock.ticks()).unsigned_abs();
-        let is_over = answered.broke_off.is_some();
+        broke_off = answered.broke_off.clone().map(|broke_off| (batch.count, broke_off));
+        match &broke_off {
+            Some((_, (0, why))) if measured.is_empty() => {
+                return Err(settings.may_be_open(LabError::Failed(why.clone())));
+            }
+            Some((_, (0, _))) => break,
+            _ => {}
+        }
         measured.push(Measured { batch, answered, before, after: memory::of(ends.oms), waited_ns, cpu_ns, took_ns });
-        if is_over {
+        if broke_off.is_some() {
             break;
         }
     }
@@ -128,9 +149,14 @@ pub fn run_with(
         last.notes.extend(told);
     }
     around.end(lab, &mut runs)?;
-    match measured.last().and_then(|last| Some((last.batch.count, last.answered.broke_off.clone()?))) {
-        None => Ok(runs),
-        Some((count, (sent, why))) => Err(LabError::broke_off(runs, sent, count, "orders", why)),
+    let Some((count, (sent, why))) = broke_off else { return Ok(runs) };
+    if let (Some(may_be_open), Some(last)) = (settings.open_orders(), runs.last_mut()) {
+        last.notes.push(may_be_open.to_owned());
+    }
+    match sent {
+        // The runs that there are were whole.
+        0 => Err(LabError::BrokeOff { runs, why }),
+        _ => Err(LabError::broke_off(runs, sent, count, "orders", why)),
     }
 }
 

@@ -99,7 +99,11 @@ pub fn run(lab: &Lab<'_>, settings: &Settings) -> Result<Run, LabError> {
     let run = assemble(lab, settings, &roles.journal, &told, &idle);
     let _ = std::fs::remove_dir_all(&roles.journal);
     roles.lanes.remove()?;
-    let mut run = run?;
+    let mut run = match (run, &told.fed.broke_off) {
+        // No tick came to an order by then.
+        (Err(_), Some(why)) => return Err(LabError::Failed(why.clone())),
+        (run, _) => run?,
+    };
     tell_receiver_cpu(&mut run, told.used_ns);
     run.notes.extend(told.of_oms);
     around.end(lab, std::slice::from_mut(&mut run))?;

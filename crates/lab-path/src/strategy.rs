@@ -13,7 +13,8 @@ use tickpath_oms::{Agent, Layout, SessionLanes};
 use zerocopy::{FromBytes, IntoBytes};
 
 use crate::decision::{Decision, Tick};
-use crate::orders::{Sends, is_of_venue};
+use crate::orders::is_of_venue;
+use crate::sends::Sends;
 use crate::trade::{OmsRole, lanes, oms_config};
 use tickpath_harness::quiet::Quiet;
 use tickpath_harness::samples::{save, save_gaps, touched_rows};

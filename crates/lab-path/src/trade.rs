@@ -16,15 +16,15 @@ use tickpath_market::{
     TimeInForce, VenueId,
 };
 use tickpath_oms::{
-    AckLevel, Config, Desk, LanesConfig, Layout, LineConfig, LineId, Notice, OpenLine, Rate, SessionConfig,
-    SessionLimits, VenueLanes,
+    AckLevel, Config, Desk, LanesConfig, LineConfig, LineId, Notice, OpenLine, Rate, SessionConfig, SessionLimits,
+    VenueLanes,
 };
 use tickpath_orders::{AccountLimits, Instrument, VenueRules};
 use tickpath_server::settings::{Sessions, Users};
 use tickpath_server::{ServerConfig, ServerEvent};
 use tickpath_venue_tcp::{Address, ParseAddressError, TcpLine};
 
-use crate::orders::{Sends, StampedLine};
+use crate::sends::{Sends, StampedLine};
 use tickpath_harness::samples::save_gaps;
 use tickpath_harness::{LabError, Parent, Role, Thread};
 
@@ -316,14 +316,11 @@ pub(crate) fn level(word: &str) -> Result<AckLevel, LabError> {
 /// The OMS that a role describes.
 pub(crate) fn oms_config(role: &OmsRole, sends: &Sends) -> Result<Config, LabError> {
     let journal = LogConfig { reserve_bytes: role.reserve_bytes, ..LogConfig::journal(Place::folder(&role.journal)) };
-    let layout: Layout =
-        role.layout.parse().map_err(|e: tickpath_oms::ParseLayoutError| LabError::Setting(e.to_string()))?;
+    let layout = role.layout.parse().map_err(|e: tickpath_oms::ParseLayoutError| LabError::Setting(e.to_string()))?;
     let mut lanes = lanes(&role.lanes, u16::from(role.server.is_none()), role.request_bytes, role.report_bytes);
     if let Some(address) = &role.line {
         lanes.venues.clear();
-        // The other layouts send before their T2.
-        let sends = (layout == Layout::Split).then(|| sends.clone());
-        lanes.lines.push(line(address, sends)?);
+        lanes.lines.push(line(address, sends.clone())?);
     }
     Ok(Config {
         lanes,
@@ -343,17 +340,12 @@ pub(crate) fn oms_config(role: &OmsRole, sends: &Sends) -> Result<Config, LabErr
 }
 
 /// The line of a venue that listens there, with no limit that a run's orders reach.
-fn line(address: &str, sends: Option<Sends>) -> Result<LineConfig, LabError> {
+fn line(address: &str, sends: Sends) -> Result<LineConfig, LabError> {
     let address: Address = address.parse().map_err(|e: ParseAddressError| LabError::Setting(e.to_string()))?;
     let open = OpenLine::new(move || {
         let line = TcpLine::new(address.clone(), "bench").map_err(|e| e.to_string())?;
-        Ok(match &sends {
-            Some(sends) => {
-                let clock = HostClock::get().map_err(|e| e.to_string())?;
-                Box::new(StampedLine::new(line, clock, sends.clone())) as Box<dyn tickpath_venue::Line>
-            }
-            None => Box::new(line),
-        })
+        let clock = HostClock::get().map_err(|e| e.to_string())?;
+        Ok(Box::new(StampedLine::new(line, clock, sends.clone())) as Box<dyn tickpath_venue::Line>)
     });
     Ok(LineConfig {
         id: LineId { venue: VENUE, line: 0 },
@@ -383,7 +375,7 @@ pub(crate) fn market_config(name: &str) -> Result<LogConfig, LabError> {
 /// The OMS process's life. Its first result is where it listens, its last one what an operator would have heard.
 pub(crate) fn oms(role: &OmsRole, parent: &Parent) -> Result<(), LabError> {
     let clock = HostClock::get()?;
-    let sends = Sends::with_capacity(role.expected_orders);
+    let sends = Sends::with_room(role.line.as_ref().map_or(0, |_| role.expected_orders));
     let config = oms_config(role, &sends)?;
     let ticks = market(&role.market, &clock)?;
     let stop = parent.stop_flag();
@@ -434,7 +426,7 @@ fn hear_events(events: &Receiver<ServerEvent>, places: &Sender<String>) -> Vec<S
             ServerEvent::Listening(place) => drop(places.send(place.clone())),
             ServerEvent::LoggedIn { .. } => has_clients = true,
             // The OMS makes the venue's lanes, so it is there before the venue.
-            ServerEvent::Notice(Notice::VenueDown(_) | Notice::VenueUp(_)) if !has_clients => {}
+            ServerEvent::Notice(Notice::VenueDown(_) | Notice::VenueUp(_) | Notice::LineUp(_)) if !has_clients => {}
             ServerEvent::Gone { why, user, .. } if why == "it logged out" || user == BESIDE_USER => {}
             _ if told.len() == MOST_TOLD => more += 1,
             _ => told.push(format!("the OMS told its operator: {event}")),

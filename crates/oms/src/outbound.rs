@@ -7,21 +7,12 @@ use tickpath_market::{Request, StatusRequest};
 use tickpath_oms_journal::frame;
 use tickpath_orders::Output;
 
-use crate::lines::Lines;
+use crate::lines::{Lines, Passed};
 
 /// One outbound log, and what is held in front of it.
 pub(crate) struct Outbound {
     to: To,
     held: VecDeque<Held>,
-}
-
-/// How far an output has come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Passed {
-    /// It is in its lane, or the send to its venue has returned.
-    Sent,
-    /// It waits for a send: of the thread of its line, or behind a socket that is full.
-    HandedOver,
 }
 
 /// Where it goes.

@@ -18,8 +18,9 @@ use tickpath_orders::{Input, KILL_DISK, Kill, Output, Release, Returned};
 
 use crate::OmsError;
 use crate::commit::{AckLevel, Commit};
+use crate::lines::Passed;
 use crate::notice::Notice;
-use crate::outbound::{Held, Outbound, Passed};
+use crate::outbound::{Held, Outbound};
 use crate::sequencer::Sequencer;
 
 impl<C: Clock> Sequencer<C> {

@@ -67,6 +67,7 @@ mod conditional;
 mod control;
 mod core;
 mod day;
+mod departure;
 mod desk;
 mod digest;
 mod enter;
@@ -102,15 +103,15 @@ pub use self::control::{
     Release, Resolve, Returned, Timer, scope_name, scope_named,
 };
 pub use self::core::{At, CORE_VERSION, Config, Core, Counts};
+pub use self::departure::Departure;
 pub use self::foreign::Foreign;
 pub use self::listing::OpenPage;
 pub use self::order::OrderView;
 pub use self::output::{Output, Outputs};
 pub use self::position::PositionView;
 pub use self::record::{
-    CancelRecord, ConditionalRecord, Departure, Digest, Envelope, Input, Lane, MassCancelRecord, NewRecord,
-    RECORD_BYTES, RecordError, RecordKind, ReplaceConditionalRecord, ReplaceRecord, ReportRecord, Rolled, Start,
-    StatusRecord, Stop,
+    CancelRecord, ConditionalRecord, Digest, Envelope, Input, Lane, MassCancelRecord, NewRecord, RECORD_BYTES,
+    RecordError, RecordKind, ReplaceConditionalRecord, ReplaceRecord, ReportRecord, Rolled, Start, StatusRecord, Stop,
 };
 pub use self::spare::Page;
 pub use self::unanswered::Unanswered;

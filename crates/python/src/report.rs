@@ -119,7 +119,7 @@ macro_rules! by_fields {
                     let name: String = name.extract()?;
                     let wrong = |e: PyErr| PyTypeError::new_err(format!("{} of a {}: {e}", name, stringify!($class)));
                     match name.as_str() {
-                        $(stringify!($field) => self.$field = Field::of(&value).map_err(wrong)?,)+
+                        $(stringify!($field) => self.$field = Field::of(&value, &name).map_err(wrong)?,)+
                         _ => {
                             let known = [$(stringify!($field)),+].join(", ");
                             let sentence = format!("a {} has no '{name}'; it has {known}", stringify!($class));
@@ -175,14 +175,14 @@ by_fields!(Notice, [what, sentence]);
 
 /// What a field may be given as.
 trait Field: Sized {
-    /// The value that Python gave.
-    fn of(value: &Bound<'_, PyAny>) -> PyResult<Self>;
+    /// The value that Python gave for a field of this name.
+    fn of(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Self>;
 }
 
 macro_rules! fields {
     ($($kind:ty),+) => {
         $(impl Field for $kind {
-            fn of(value: &Bound<'_, PyAny>) -> PyResult<Self> {
+            fn of(value: &Bound<'_, PyAny>, _name: &str) -> PyResult<Self> {
                 value.extract()
             }
         })+
@@ -192,38 +192,35 @@ macro_rules! fields {
 fields!(u8, u16, u32, u64, i64, i128, bool, String);
 
 impl Field for Option<Denial> {
-    fn of(value: &Bound<'_, PyAny>) -> PyResult<Self> {
+    fn of(value: &Bound<'_, PyAny>, _name: &str) -> PyResult<Self> {
         if value.is_none() { Ok(None) } else { Ok(Some(*value.cast::<Denial>()?.get())) }
     }
 }
 
 impl Field for Option<&'static str> {
-    fn of(value: &Bound<'_, PyAny>) -> PyResult<Self> {
-        if value.is_none() { Ok(None) } else { Field::of(value).map(Some) }
+    fn of(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Self> {
+        if value.is_none() { Ok(None) } else { Field::of(value, name).map(Some) }
     }
 }
 
-/// The words of requests and of notices.
-const WORDS: [&str; 11] = [
-    "submit",
-    "cancel",
-    "replace",
-    "status",
-    "connected",
-    "disconnected",
-    "failed",
-    "other_journal",
-    "said_again",
-    "forgotten",
-    "denied",
-];
+/// The words of [`NotTaken::request`].
+const REQUESTS: [&str; 4] = ["submit", "cancel", "replace", "status"];
+/// The words of [`Notice::what`].
+const NOTICES: [&str; 6] = ["connected", "disconnected", "failed", "other_journal", "said_again", "forgotten"];
 
 impl Field for &'static str {
-    fn of(value: &Bound<'_, PyAny>) -> PyResult<Self> {
+    fn of(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Self> {
         let word: String = value.extract()?;
-        let codes = (0..=u8::MAX).flat_map(|code| [exec_type(code), status(code)]);
-        let known = codes.chain(WORDS).find(|known| *known == word);
-        known.ok_or_else(|| PyValueError::new_err(format!("'{word}' is no word of a report; its page lists them")))
+        let mut words: Vec<&str> = match name {
+            "exec_type" => (0..=u8::MAX).map(exec_type).chain(["denied"]).collect(),
+            "status" => (0..=u8::MAX).map(status).collect(),
+            "request" => REQUESTS.to_vec(),
+            _ => NOTICES.to_vec(),
+        };
+        words.sort_unstable();
+        words.dedup();
+        let known = words.iter().find(|known| **known == word).copied();
+        known.ok_or_else(|| PyValueError::new_err(format!("'{word}' is none of {}", words.join(", "))))
     }
 }
 

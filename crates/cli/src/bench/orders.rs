@@ -3,8 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use clap::Args as ClapArgs;
-use clap::builder::ArgPredicate;
+use clap::{Args as ClapArgs, builder::ArgPredicate};
 use tickpath_client::Since;
 use tickpath_clock::{Priority, Wait};
 use tickpath_compare::in_turn;

@@ -47,12 +47,24 @@ pub fn search(
 
 /// A run, and once more if it broke a rule that has nothing to do with the promise.
 fn tried(lab: &Lab<'_>, promise: &Promise, settings: &Settings) -> Result<Run, LabError> {
-    let mut run = steady(lab, settings)?;
-    if !run.valid && promise.is_kept(&run) == Some(true) && run.counts.lost == 0 {
-        run = steady(lab, settings)?;
+    let searched = |mut run: Run| {
+        run.params.set("slo", promise.to_string());
+        run
+    };
+    let mut run = steady(lab, settings);
+    if let Ok(first) = &run
+        && !first.valid
+        && promise.is_kept(first) == Some(true)
+        && first.counts.lost == 0
+    {
+        run = steady(lab, settings);
     }
-    run.params.set("slo", promise.to_string());
-    Ok(run)
+    match run {
+        Err(LabError::BrokeOff { runs, why }) => {
+            Err(LabError::BrokeOff { runs: runs.into_iter().map(searched).collect(), why })
+        }
+        run => run.map(searched),
+    }
 }
 
 /// Whether every message came, as promised, at the rate that was asked for.

@@ -6,7 +6,7 @@ use tickpath_harness::others::in_words;
 use tickpath_report::{duration, path_picture, wrapped};
 use tickpath_result::{Comparison, Phase, ResultFile, Run};
 
-use super::{COMPARED_RATE, Change, Found};
+use super::found::{COMPARED_RATE, Change, Found};
 
 /// Time from tick to order that the trade asks for, in nanoseconds.
 const TRADE_ASKS_NS: f64 = 5_000.0;

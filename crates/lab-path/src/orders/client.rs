@@ -71,6 +71,9 @@ pub enum Entry {
     },
 }
 
+/// Why a bench sends no more.
+pub(super) const STOPPED: &str = "the bench was stopped";
+
 /// Marks a row whose request the OMS denied.
 pub(super) const DENIED: u64 = u64::MAX;
 
@@ -107,6 +110,8 @@ struct Client {
     beats: usize,
     order: NewOrder,
     wait: Wait,
+    /// Set when the bench is stopped.
+    stop: Arc<AtomicBool>,
     batch: Batch,
     /// T0, first report, first report of the venue.
     rows: Vec<[u64; 3]>,
@@ -138,6 +143,7 @@ pub(crate) fn client(role: &ClientRole, parent: &Parent) -> Result<(), LabError>
         beats: 0,
         order,
         wait: role.thread.wait()?,
+        stop: parent.stop_flag(),
         batch: Batch::burst(0, 0),
         rows: Vec::new(),
         open: 0,
@@ -148,11 +154,10 @@ pub(crate) fn client(role: &ClientRole, parent: &Parent) -> Result<(), LabError>
     let mut pacer = Pacer::new(clock, if role.sleeps { Wait::Block } else { Wait::Yield });
     // The kernel's account of this thread begins with its first wait, and not before the first order.
     pacer.until(clock.ticks() + clock.calibration().ticks_of_ns(1_000_000));
-    let stop = parent.stop_flag();
     parent.ready();
     while let Some(line) = client.next_line(parent)? {
         let batch: Batch = serde_json::from_str(&line).map_err(|e| LabError::Setting(format!("no batch: {e}")))?;
-        let answered = client.run(&batch, &mut pacer, &stop)?;
+        let answered = client.run(&batch, &mut pacer)?;
         save(&role.out.with_extension(batch.number.to_string()), &client.rows)?;
         parent.result(&answered);
     }
@@ -250,8 +255,8 @@ impl Client {
         }
     }
 
-    /// Sends a batch and waits for the venue's answers. Where it is stopped or its OMS is gone, what came until then counts.
-    fn run(&mut self, batch: &Batch, pacer: &mut Pacer<HostClock>, stop: &AtomicBool) -> Result<Answered, LabError> {
+    /// Sends a batch and waits for the venue's answers. Where it is stopped or a session is lost, what came until then counts.
+    fn run(&mut self, batch: &Batch, pacer: &mut Pacer<HostClock>) -> Result<Answered, LabError> {
         self.batch = *batch;
         self.rows = touched_rows(batch.count as usize);
         self.rows.resize(batch.count as usize, [0; 3]);
@@ -264,11 +269,7 @@ impl Client {
         let start = self.clock.ticks() + pause.unwrap_or(0);
         for i in 0..batch.count {
             let intended = pause.map_or(0, |pause| start + i * pause);
-            let sent = match stop.load(Ordering::Relaxed) {
-                true => Err(LabError::Failed("the bench was stopped".to_owned())),
-                false => self.turn(batch, i, intended, pacer),
-            };
-            if let Err(why) = sent {
+            if let Err(why) = self.go_on().and_then(|()| self.turn(batch, i, intended, pacer)) {
                 self.open -= batch.count - i;
                 self.answered.broke_off = Some((i, why.to_string()));
                 break;
@@ -282,6 +283,14 @@ impl Client {
         }
         self.answered.unanswered = self.open;
         Ok(self.answered.clone())
+    }
+
+    /// An error once the bench is stopped.
+    fn go_on(&self) -> Result<(), LabError> {
+        match self.stop.load(Ordering::Relaxed) {
+            true => Err(LabError::Failed(STOPPED.to_owned())),
+            false => Ok(()),
+        }
     }
 
     /// Sends request number `i` at its time.
@@ -342,6 +351,7 @@ impl Client {
         let place = self.place(i);
         while self.batch.in_flight.is_some_and(|most| self.sessions[place].unacked >= most) {
             if self.hear(64)? == 0 {
+                self.go_on()?;
                 self.pass();
             }
         }
@@ -350,6 +360,7 @@ impl Client {
         self.rows[i as usize][0] = sent;
         while !self.sessions[place].route.send(sent, request, may_wait)? {
             if self.hear_at(place, 64)? == 0 && self.hear(64)? == 0 {
+                self.go_on()?;
                 yield_now();
             }
         }

@@ -115,6 +115,9 @@ fn day(lab: &Lab<'_>, settings: &Settings, batch: &Batch, snapshot_every: u64) -
     let load = Load { expected: batch.count as usize, evicts: false, snapshot_every };
     let mut system = System::start(lab, settings, load)?;
     let answered = system.batch(batch)?;
+    if let Some((_, why)) = answered.broke_off {
+        return Err(LabError::Failed(why));
+    }
     if answered.unanswered + answered.denied > 0 {
         return Err(LabError::Failed(format!(
             "of {} orders of the day {} were denied and {} had no answer in time",

@@ -1,15 +1,17 @@
 //! From what the journal, the client and the OMS have written down to runs.
 
+use std::path::Path;
+
 use tickpath_clock::{Clock, Gap, Wait};
 use tickpath_oms::AckLevel;
 
 use super::client::{Answered, DENIED};
 use super::plan::Batch;
-use super::sends;
 use super::settings::{Settings, Target, VenueRoute};
 use super::system::gaps_file;
-use crate::analyse::Group;
+use crate::analyse::{self, Departed, Group, Journal};
 use crate::clients::Client;
+use crate::sends::Sends;
 use tickpath_harness::attribution::{drop_attribution, tell_standstills, void_attribution, within};
 use tickpath_harness::memory::{self, Resident};
 use tickpath_harness::rules::{refuse_loss, refuse_starved, tell_receiver_cpu};
@@ -42,10 +44,8 @@ pub(super) fn evaluate(
     let is_ours = !matches!(settings.target, Target::Running(_));
     let gaps = if is_ours { load_gaps(&gaps_file(lab))? } else { Vec::new() };
     let journal = settings.journal_in(lab);
-    let read = match sends::read(lab, &journal) {
-        Err(e) if is_ours => return Err(e),
-        read => read,
-    };
+    // Of an OMS that is another's nobody has stamped the sends.
+    let read = if is_ours { Ok(read(lab, &journal)?) } else { analyse::read(&journal) };
     let mut runs = Vec::new();
     for one in measured {
         let Measured { batch, answered, before, after, waited_ns, cpu_ns, took_ns } = one;
@@ -102,6 +102,19 @@ pub(super) fn evaluate(
         let _ = std::fs::remove_dir_all(&journal);
     }
     Ok(runs)
+}
+
+/// The stamps of each request in the journal of a run that has ended in this lab.
+pub fn departed(lab: &Lab<'_>, journal: &Path) -> Result<Vec<Departed>, LabError> {
+    Ok(read(lab, journal)?.groups.into_values().flat_map(Group::into_departed).collect())
+}
+
+/// The journal of a run of this lab, with the sends that its line has stamped.
+fn read(lab: &Lab<'_>, journal: &Path) -> Result<Journal, LabError> {
+    let mut read = analyse::read(journal)?;
+    let sends = Sends::load(&Sends::file(&gaps_file(lab)))?;
+    read.groups.values_mut().for_each(|group| group.take_sends(&sends));
+    Ok(read)
 }
 
 /// T2 is stamped before the disk has an order: it is not when that left, and each had to wait.

@@ -170,12 +170,16 @@ impl Settings {
 
     /// Who breaks off at somebody's own OMS leaves something behind there.
     pub(super) fn may_be_open(&self, error: LabError) -> LabError {
-        match self.target {
-            Target::Running(_) => LabError::Failed(format!(
-                "{error}; orders of this run may still be open at the venue, `tickpath orders` tells"
-            )),
-            _ => error,
+        match self.open_orders() {
+            Some(sentence) => LabError::Failed(format!("{error}; {sentence}")),
+            None => error,
         }
+    }
+
+    /// What is to be told of a run that ends early; nothing where the OMS was started for it.
+    pub(super) fn open_orders(&self) -> Option<&'static str> {
+        let is_real = matches!(self.target, Target::Running(_));
+        is_real.then_some("orders of this run may still be open at the venue, `tickpath orders` tells")
     }
 
     /// What is said before a run.

@@ -191,6 +191,10 @@ impl System {
             all.late += answered.late;
             all.last_report = answered.last_report;
             rows.extend(load::<3>(&file)?);
+            if let Some((sent, why)) = answered.broke_off {
+                all.broke_off = Some((first + sent, why));
+                break;
+            }
         }
         save(&file, &rows)?;
         Ok(all)

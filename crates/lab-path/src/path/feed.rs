@@ -64,6 +64,9 @@ const SYNTHETIC: usize = 20_000;
 /// Ticks between two turns of the venue, where they come so fast that nobody waits for the next one.
 const VENUE_EVERY: usize = 16;
 
+/// After a Ctrl-C the venue answers for so long.
+const LAST_ANSWERS_NS: u64 = 300_000_000;
+
 /// What the feed tells at its end.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Fed {
@@ -144,6 +147,13 @@ fn feed(role: &FeedRole, parent: &Parent) -> Result<(), LabError> {
     }
     parent.result(&());
     match &mut venue {
+        // Nobody says any more when the strategy has its answers.
+        Some(venue) if stop.load(Ordering::Relaxed) => {
+            let end = clock.ticks() + clock.calibration().ticks_of_ns(LAST_ANSWERS_NS);
+            while clock.ticks() < end {
+                venue.turn(Rest::Yield)?;
+            }
+        }
         Some(venue) => venue.serve(wait, &stop)?,
         None => while parent.hear().is_some() {},
     }

@@ -44,10 +44,18 @@ pub use tickpath_oms_journal::{LineId, MOST_LINES};
 
 use crate::OmsError;
 use crate::lanes::LanesConfig;
-use crate::outbound::Passed;
 
 /// Orders that are kept from a line at once.
 const MOST_AVOIDED: usize = 256;
+
+/// How far an output has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Passed {
+    /// It is in its lane, or the send to its venue has returned.
+    Sent,
+    /// It waits for a send: of the thread of its line, or behind a socket that is full.
+    HandedOver,
+}
 
 /// The lines of one venue, from the core's side.
 pub(crate) struct Lines {

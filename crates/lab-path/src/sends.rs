@@ -6,35 +6,19 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tickpath_clock::{Clock, HostClock};
-use tickpath_harness::samples::{load, save};
-use tickpath_harness::{Lab, LabError};
+use tickpath_harness::LabError;
+use tickpath_harness::samples::{load, save, touched_rows};
 use tickpath_market::Request;
 use tickpath_venue::{Event, Line, Lost, Resume, SendError};
-
-use super::system::gaps_file;
-use crate::analyse::{self, Departed, Group, Journal};
-
-/// The stamps of each request in the journal of a run that has ended in this lab.
-pub fn departed(lab: &Lab<'_>, journal: &Path) -> Result<Vec<Departed>, LabError> {
-    Ok(read(lab, journal)?.groups.into_values().flat_map(Group::into_departed).collect())
-}
-
-/// The journal of a run of this lab, with the sends that its line has stamped.
-pub(super) fn read(lab: &Lab<'_>, journal: &Path) -> Result<Journal, LabError> {
-    let mut read = analyse::read(journal)?;
-    let sends = Sends::load(&Sends::file(&gaps_file(lab)))?;
-    read.groups.values_mut().for_each(|group| group.take_sends(&sends));
-    Ok(read)
-}
 
 /// The OMS's id of each request that a line has sent, and the ticks at which its send returned.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Sends(Arc<Mutex<Vec<[u64; 2]>>>);
 
 impl Sends {
-    /// With room for so many.
-    pub fn with_capacity(requests: usize) -> Self {
-        Self(Arc::new(Mutex::new(Vec::with_capacity(requests))))
+    /// With room for so many, which is there already: it is no growth of the OMS, and costs no page fault between two sends.
+    pub fn with_room(requests: usize) -> Self {
+        Self(Arc::new(Mutex::new(touched_rows(requests))))
     }
 
     /// Where they lie beside the gaps of their OMS.
