@@ -15,7 +15,7 @@ use crate::stage::{Finding, Stage};
 const COUNT: u64 = 200;
 const RATE: f64 = 100.0;
 
-/// Of a hundred hand-overs that pass for T2, so many are before their send: the host may stop the core between the two.
+/// Hand-overs of a hundred that must lie before their send to be told: the host may stop the core between the two.
 const TOLD_OF_100: usize = 90;
 
 /// The hand-over to the thread of a line passes for T2.
@@ -42,7 +42,7 @@ pub(crate) fn early(stage: &Stage<'_>) -> Result<Finding, LabError> {
     })
 }
 
-/// What the OMS has stamped, and what was seen of its sends.
+/// Stamps of the OMS, and the sends that were seen from outside.
 struct Seen {
     orders: Vec<Departed>,
     sends: Vec<[u64; 2]>,

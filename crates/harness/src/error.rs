@@ -23,7 +23,7 @@ pub enum LabError {
     /// The run ended before it was done, and what was measured until then is here, not valid.
     #[error("{why}")]
     BrokeOff {
-        /// What was measured until then; the last one says why it ended.
+        /// Runs until then; the last one says why it ended.
         runs: Vec<Run>,
         /// Why.
         why: String,
@@ -88,8 +88,8 @@ impl LabError {
 }
 
 impl LabError {
-    /// What was measured until a run ended early, of whose `count` of `things` so many were `sent`. The last run is it, and no
-    /// valid one. A Ctrl-C is named as such, whatever it made of the run's processes.
+    /// Runs until one ended early, of whose `count` of `things` so many were `sent`. That is the last run, and not
+    /// valid. A Ctrl-C is named as such, whatever it made of the run's processes.
     pub fn broke_off(mut runs: Vec<Run>, sent: u64, count: u64, things: &str, why: String) -> Self {
         let why = if interruption().load(Ordering::Relaxed) { Self::Interrupted.to_string() } else { why };
         if let Some(run) = runs.last_mut() {

@@ -22,7 +22,7 @@ use tickpath_scratch::python::Python;
 use tickpath_scratch::redis::{Server, ServerSettings, one_publish_per_process};
 use tickpath_scratch::scripts::Library;
 
-/// What its page is called.
+/// The title of its page.
 const TITLE: &str = "From a tick to an order at a venue";
 
 /// About how long all of it takes, in seconds.

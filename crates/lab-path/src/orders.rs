@@ -110,7 +110,7 @@ pub fn run_with(
             break;
         }
         let answered = match system.batch(&batch) {
-            // What it is good for is the groups before.
+            // The groups before are kept.
             Err(_) if is_stopped() => {
                 broke_off = Some((batch.count, (0, STOPPED.to_owned())));
                 break;

@@ -15,7 +15,7 @@ impl Departure {
     const QUEUED: u8 = 1;
     const HANDED_OVER: u8 = 2;
 
-    /// Of the record behind the request's.
+    /// Reads the fields of the record behind the request's.
     pub fn of(at: u64, flags: u8) -> Self {
         Self { at, queued: flags & Self::QUEUED != 0, handed_over: flags & Self::HANDED_OVER != 0 }
     }

@@ -173,7 +173,7 @@ by_fields!(NotTaken, [client_order_id, request]);
 by_fields!(InDoubt, [client_order_id, request]);
 by_fields!(Notice, [what, sentence]);
 
-/// What a field may be given as.
+/// A type that a field may be given as.
 trait Field: Sized {
     /// The value that Python gave for a field of this name.
     fn of(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Self>;

@@ -1,4 +1,4 @@
-//! What each change does, side by side: the two medians as bars on one scale, and the ratio beside them.
+//! Each change, side by side: the two medians as bars on one scale, and the ratio beside them.
 
 use super::markup::escaped;
 use super::page::Section;

@@ -17,7 +17,7 @@ pub struct ResultFile {
     pub schema: String,
     /// The workload: `host`, `pubsub`, `path`, `orders`, `queue`, `pipeline`, `clients`, `own`, …
     pub workload: String,
-    /// What a page of it is called, where that is more than its workload.
+    /// The title of its page, where that is more than its workload.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// The command line that made the file.
@@ -313,10 +313,10 @@ pub struct Comparison {
     /// What bounds the ratio, or why there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// What differs between the two, in words.
+    /// The difference between the two, in words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub change: Option<String>,
-    /// What `a` and `b` are called.
+    /// Names of `a` and `b`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sides: Option<[String; 2]>,
 }
@@ -371,7 +371,7 @@ impl ResultFile {
 }
 
 impl ResultFile {
-    /// What a page of it is called.
+    /// The title of its page.
     pub fn title(&self) -> &str {
         self.title.as_deref().unwrap_or(&self.workload)
     }

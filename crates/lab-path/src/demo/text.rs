@@ -27,7 +27,7 @@ pub fn findings(result: &ResultFile, found: &Found) -> Vec<String> {
     let (first, others) = found.changes.split_at(found.changes.len().min(1));
     told.extend(first.iter().map(|change| answered(result, change)));
     told.extend(path.into_iter().flat_map(about_tail));
-    // What has a pair is told by its comparison.
+    // A change with a pair is told by its comparison.
     let without_pair = others.iter().filter(|change| comparison(result, change).is_none());
     told.extend(without_pair.map(|change| answered(result, change)));
     told.extend(one_process(result));

@@ -44,7 +44,7 @@ pub(super) fn evaluate(
     let is_ours = !matches!(settings.target, Target::Running(_));
     let gaps = if is_ours { load_gaps(&gaps_file(lab))? } else { Vec::new() };
     let journal = settings.journal_in(lab);
-    // Of an OMS that is another's nobody has stamped the sends.
+    // Nobody has stamped the sends of another's OMS.
     let read = if is_ours { Ok(read(lab, &journal)?) } else { analyse::read(&journal) };
     let mut runs = Vec::new();
     for one in measured {

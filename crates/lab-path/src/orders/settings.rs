@@ -176,7 +176,7 @@ impl Settings {
         }
     }
 
-    /// What is to be told of a run that ends early; nothing where the OMS was started for it.
+    /// A sentence for a run that ends early; none where the OMS was started for it.
     pub(super) fn open_orders(&self) -> Option<&'static str> {
         let is_real = matches!(self.target, Target::Running(_));
         is_real.then_some("orders of this run may still be open at the venue, `tickpath orders` tells")
