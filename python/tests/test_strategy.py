@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Literal
 
@@ -15,7 +16,7 @@ import pytest
 
 import tickpath as tp
 from conftest import Place
-from desk import ASK, BTC, Desk
+from desk import ASK, BTC, Desk, await_price
 
 
 class Taker(tp.Strategy):
@@ -134,6 +135,86 @@ def test_a_topic_that_nobody_publishes_is_told_and_waited_for(
     assert [record.message for record in caplog.records] == [
         f"nobody publishes the topic {topic!r} on shm:// now; it is waited for"
     ]
+
+
+@pytest.mark.parametrize("wait", ["block", "busy"])
+def test_a_strategy_hears_several_topics(desk: Desk, log: Place, wait: Literal["block", "busy"]) -> None:
+    topics = [f"{log.name}-{number}" for number in range(3)]
+
+    class Sums(tp.Strategy):
+        def __init__(self) -> None:
+            self.came: list[tuple[int, int]] = []
+
+        def on_tick(self, tick: tp.TopOfBook | tp.Trade, orders: tp.Orders) -> tp.Stop | None:
+            assert isinstance(tick, tp.TopOfBook)
+            self.came.append((tick.symbol, tick.bid))
+            if len(self.came) % 5 == 0 and len(self.came) < 60:
+                # The topics take turns, and each is quiet while the others are not.
+                send(topics[len(self.came) // 5 % 3], 5)
+            return tp.STOP if len(self.came) == 60 else None
+
+    sent: list[tuple[int, int]] = []
+
+    def send(topic: str, most: int) -> None:
+        for _ in range(most):
+            sent.append((topics.index(topic), len(sent)))
+            symbol, bid = sent[-1]
+            publishers[topic].publish(tp.TopOfBook(bid, 1, bid + 1, 1, symbol=symbol))
+
+    sums = Sums()
+    with desk.open() as orders, ExitStack() as opened:
+        publishers = {name: opened.enter_context(log.bus.publisher(name)) for name in topics}
+        send(topics[0], 5)
+        tp.run(sums, ticks="shm://", topic=topics, orders=orders, wait=wait, start="oldest")
+        for wrong, told in (([], "no topic is named"), ([topics[0]] * 2, "is named twice")):
+            with pytest.raises(ValueError, match=told):
+                tp.run(sums, ticks="shm://", topic=wrong, orders=orders)
+        with pytest.raises(TypeError, match="goes with a list of topics"):
+            tp.run(sums, ticks="shm://", topic=topics[0], orders=orders, start={topics[0]: "oldest"})
+    for name in topics:
+        log.bus.remove(name)
+    assert sums.came == sent
+
+
+@pytest.mark.parametrize("wait", ["block", "busy"])
+def test_a_strategy_is_told_once_that_its_orders_wait_for_a_venue(
+    tmp_path: Path, wait: Literal["block", "busy"], log: Place
+) -> None:
+    class Waits(tp.Strategy):
+        def __init__(self) -> None:
+            self.orders: list[int] = []
+            self.notices: list[tp.Notice] = []
+
+        def on_tick(self, tick: tp.TopOfBook | tp.Trade, orders: tp.Orders) -> None:
+            self.orders.append(orders.submit(BTC, tp.BUY, ASK - 10, tp.units("0.001"), cause=tick))
+
+        def on_report(self, report: tp.Report, orders: tp.Orders) -> tp.Stop | None:
+            # Gone for more than a second, it comes back: nothing else is said of what waits still.
+            if self.notices and "exchange" not in away.running:
+                away.start("exchange")
+            return tp.STOP if report.status == "new" else None
+
+        def on_notice(self, notice: object, orders: tp.Orders) -> None:
+            assert isinstance(notice, tp.Notice), notice
+            if notice.what == "waiting":
+                self.notices.append(notice)
+                orders.submit(BTC, tp.BUY, ASK - 20, tp.units("0.001"))
+
+    away = Desk(tmp_path)
+    strategy = Waits()
+    try:
+        away.start("exchange")
+        away.start("oms")
+        await_price(away)
+        away.kill("exchange")
+        with away.open() as orders, log.bus.publisher(log.name) as ticks:
+            ticks.publish(tp.TopOfBook(ASK - 10, 1, ASK, 1, symbol=BTC))
+            tp.run(strategy, ticks="shm://", topic=log.name, orders=orders, wait=wait, start="oldest")
+    finally:
+        away.close()
+    [notice] = strategy.notices
+    assert f"order {strategy.orders[0]} has waited for its venue" in notice.sentence, notice
+    assert "RequestAge" in notice.sentence and "venues_up" in notice.sentence
 
 
 def test_a_recording_that_is_not_there_is_told(desk: Desk, tmp_path: Path) -> None:

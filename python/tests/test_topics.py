@@ -177,7 +177,7 @@ def test_who_stops_goes_on_behind_his_token(any_place: Place) -> None:
 
 def test_bad_words_are_told_with_the_remedy(log: Place) -> None:
     mistakes: list[tuple[Callable[[], object], str]] = [
-        (lambda: log.bus.subscribe(log.name, wait="spin"), "use one of 'busy', 'yield'"),  # type: ignore[arg-type]
+        (lambda: log.bus.subscribe(log.name, wait="spin"), "use one of 'busy', 'yield'"),  # type: ignore[call-overload]
         (lambda: log.bus.publisher(log.name, "drop"), "use one of 'overwrite'"),  # type: ignore[arg-type]
         (lambda: log.bus.subscribe(log.name, "yesterday"), "start with 'now', 'oldest'"),
         (lambda: log.bus.publisher(log.name, max_age=-1.0), "give seconds above 0"),
@@ -224,7 +224,7 @@ def test_a_token_taken_between_waiting_and_taking_loses_nothing(any_place: Place
         with bus.subscribe(name, token) as second:
             assert payloads(collect(second, 2)) == [b"1", b"2"]
     with pytest.raises(TypeError, match="None is no start"):
-        bus.subscribe(name, None)  # type: ignore[arg-type]
+        bus.subscribe(name, None)  # type: ignore[call-overload]
 
 
 @pytest.mark.parametrize(

@@ -45,9 +45,8 @@ _FIELDS: dict[type, tuple[str, ...]] = {
     Pulled: ("message", "redelivered", "deliveries", "tag"),
 }
 
-
-LONGEST = 1e9
-"""Seconds that somebody can wait."""
+LONGEST = 1e6
+"""The longest wait of one call of the kernel, in seconds."""
 
 
 def as_dict(event: "_Event | _Told | Denial | Pulled") -> dict[str, Any]:
@@ -78,25 +77,26 @@ def wait_any(subscribers: Iterable[Subscriber], timeout: float | None = None) ->
     sources = [] if isinstance(subscribers, Subscriber) else list(subscribers)
     if not sources or not all(isinstance(source, Subscriber) for source in sources):
         raise TypeError(f"wait_any waits for a list of subscribers, as in wait_any([btc, eth]), and not for {subscribers!r}")
-    if timeout is not None and not 0 <= timeout < LONGEST:
+    if timeout is not None and not 0 <= timeout < float("inf"):
         raise ValueError(f"a timeout of {timeout} s is none; give seconds, 0 or more, or None")
-    end = None if timeout is None else time.monotonic() + timeout
-    while not (ready := [source for source in sources if source.wait(0)]):
-        left = None if end is None else end - time.monotonic()
-        if left is not None and left <= 0:
+    left = timeout
+    end = None if left is None else time.monotonic() + left
+    # `wait(0)` would block while the lookout thread of a quiet source holds it, for up to 0.1 s.
+    while not (ready := [source for source in sources if source._is_ready()]):
+        if end is not None and (left := end - time.monotonic()) <= 0:
             break
         _wait(sources, left)
     return ready
 
 
-def _wait(sources: list[Subscriber], seconds: float | None) -> None:
+def _wait(sources: list[Subscriber], left: float | None) -> None:
     """Waits until one of them may have something."""
     poll, watched = select.poll(), list[Subscriber]()
     try:
         for source in sources:
             poll.register(source._watch(), select.POLLIN)
             watched.append(source)
-        poll.poll(None if seconds is None else seconds * 1e3)
+        poll.poll(None if left is None else min(left, LONGEST) * 1e3)
     finally:
         for source in watched:
             source._unwatch()

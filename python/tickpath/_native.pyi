@@ -1,6 +1,6 @@
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from os import PathLike
-from typing import Any, Final, Literal, NoReturn, Self, TypeAlias, TypeVar, final
+from typing import Any, Final, Literal, NoReturn, Self, TypeAlias, TypeVar, final, overload
 
 from typing_extensions import Buffer
 
@@ -17,6 +17,7 @@ __all__ = [
     "InDoubt",
     "Journal",
     "Message",
+    "MultiSubscriber",
     "NotTaken",
     "Notice",
     "Orders",
@@ -240,10 +241,19 @@ class Bus:
         is named, as the first of `capabilities()['policies']`. It holds about `capacity` bytes, a mebibyte if none are
         given, and with 'overwrite' nothing older than `max_age` seconds, where the transport can do that.
         """
-    def subscribe(self, topic: str, start: str | int = "now", *, wait: _Wait = "block") -> Subscriber:
+    @overload
+    def subscribe(self, topic: str, start: str | int = "now", *, wait: _Wait = "block") -> Subscriber: ...
+    @overload
+    def subscribe(
+        self,
+        topic: list[str] | tuple[str, ...],
+        start: Literal["now", "oldest"] | Mapping[str, str | int | None] = "now",
+        *,
+        wait: _Wait = "block",
+    ) -> MultiSubscriber:
         """Subscribes to a topic, whether or not somebody publishes it yet. It begins with the next message ('now'), the
         oldest that is there ('oldest'), a sequence number, or behind a token. It waits 'block'ing, 'busy', by 'yield'
-        or 'adaptive'.
+        or 'adaptive'. A list of topics gives one MultiSubscriber of them all.
         """
     def pusher(
         self,
@@ -340,6 +350,7 @@ class Subscriber:
         """
     def __aiter__(self) -> AsyncIterator[_Event]: ...
     def _attempt(self) -> _Event | None: ...
+    def _is_ready(self) -> bool: ...
     def _watch(self) -> int: ...
     def _unwatch(self) -> None: ...
     def token(self) -> str | None:
@@ -370,6 +381,39 @@ class Subscriber:
     def close(self) -> None:
         """Closes it; a second time does nothing. While a message is lent it raises BufferError instead: close the
         frames first.
+        """
+    def __enter__(self) -> Self: ...
+    def __exit__(self, *raised: object) -> None: ...
+
+@final
+class MultiSubscriber:
+    """Receives several topics. Each topic keeps its order, and the topics take turns. Iterate over it, also by `async
+    for`, or poll it: each item is `(topic, event)`. `multi["btc"]` is the subscriber of one topic, for its `outage`,
+    `reconnects` and so on. Use it in a `with` block, or close it.
+    """
+
+    def __getitem__(self, topic: str, /) -> Subscriber:
+        """The subscriber of one topic."""
+    def __iter__(self) -> Self: ...
+    def __next__(self) -> tuple[str, _Event]: ...
+    def poll(self, max: int = 64) -> list[tuple[str, _Event]]:
+        """Up to `max` events that are there; never waits. The next call starts with the topic behind the one that filled
+        this call, so that a busy topic does not starve the others. An error of one topic is raised by the next call, if
+        others have events now.
+        """
+    def wait(self, timeout: float | None = None) -> bool:
+        """Waits until there is something, or `timeout` seconds are over; True if there is."""
+    def tokens(self) -> dict[str, str | None]:
+        """The position in each topic, by name: `bus.subscribe(topics, tokens)` resumes there. None as in
+        `Subscriber.token`.
+        """
+    def __aiter__(self) -> AsyncIterator[tuple[str, _Event]]: ...
+    def _attempt(self) -> tuple[str, _Event] | None: ...
+    def _watch(self) -> int: ...
+    def _unwatch(self) -> None: ...
+    def close(self) -> None:
+        """Closes all of them; a second time does nothing. While a message is lent it raises BufferError instead, and
+        closes the others: close the frames first.
         """
     def __enter__(self) -> Self: ...
     def __exit__(self, *raised: object) -> None: ...
@@ -883,7 +927,7 @@ class Notice:
     def __ne__(self, value: object, /) -> bool: ...
     @property
     def what(self) -> str:
-        """A word for programs: connected, disconnected, failed, other_journal, said_again, forgotten."""
+        """A word for programs: connected, disconnected, failed, other_journal, said_again, forgotten, and of a run waiting."""
     @property
     def sentence(self) -> str:
         """The same for people."""
@@ -972,7 +1016,7 @@ class Table:
 def trade(
     strategy: object,
     stop: object,
-    ticks: Subscriber,
+    ticks: list[Subscriber],
     orders: Orders,
     sleeps: bool,
     is_recording: bool,

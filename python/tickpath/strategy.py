@@ -15,6 +15,7 @@ exchange another OMS. One thread does it all, in a loop of native code: what `on
 of the session's heartbeat.
 """
 
+from collections.abc import Mapping
 from contextlib import ExitStack
 from enum import Enum
 from os import PathLike, fspath
@@ -59,7 +60,7 @@ class Strategy:
         self, notice: _native.Gap | _native.NotTaken | _native.InDoubt | _native.Notice, orders: _native.Orders
     ) -> Stop | None:
         """Something happened to the session: its reports have a gap, a request was not taken or is in doubt, the connection was
-        lost. It is logged, if this is not made another."""
+        lost; or an order has waited for its venue for more than a second (`waiting`). It is logged, if this is not made another."""
         if not (isinstance(notice, _native.Notice) and notice.what == "connected"):
             _warn(f"the session with the OMS: {notice}")
         return None
@@ -70,8 +71,8 @@ def run(
     *,
     ticks: str,
     orders: _native.Orders | str,
-    topic: str = "ticks",
-    start: str | int | None = None,
+    topic: str | list[str] = "ticks",
+    start: str | int | Mapping[str, str | int | None] | None = None,
     wait: Literal["busy", "yield", "block", "adaptive"] = "block",
     linger: float = 1.0,
     user: str | None = None,
@@ -84,11 +85,14 @@ def run(
     """Runs a strategy until Ctrl-C, until it gives STOP, or to the end of a recording. Errors are raised, those of the
     strategy too. In another thread than the main one there is no Ctrl-C: closing the orders ends it there (Closed).
 
-    `ticks` is the URL of a bus; that nobody publishes the topic there yet is logged. On file:// it starts with the oldest tick, elsewhere now, unless `start` says otherwise. A
-    recording that nobody writes ends when it is read, and when no report has come for `linger` seconds from an OMS that is there. `orders` is what
-    `tickpath.orders` gave, which stays open, or its URL, with a user, a password and an account; it is closed then, and what
-    works at a venue goes on working. `since="start"` hands over the session's reports of the day first, so that `orders.open` and
-    `orders.positions` are of the whole day.
+    `ticks` is the URL of a bus; that nobody publishes the topic there yet is logged. On file:// it starts with the oldest
+    tick, elsewhere now, unless `start` says otherwise. A recording that nobody writes ends when it is read, and when no report has
+    come for `linger` seconds from an OMS that is there. Several topics, in a list, take turns; a run that sleeps (`wait="block"`)
+    notices each within a millisecond. Several recordings are not merged by their times.
+
+    `orders` is what `tickpath.orders` gave, which stays open, or its URL, with a user, a password and an account; it is closed
+    then, and what works at a venue goes on working. `since="start"` hands over the session's reports of the day first, so that
+    `orders.open` and `orders.positions` are of the whole day.
     """
     if not isinstance(strategy, Strategy):
         what = f"{strategy!r} is no strategy; give an object of a class of tickpath.Strategy, as Mine() is of class Mine"
@@ -107,14 +111,22 @@ def run(
         elif any(given is not None for given in (user, password, account, session, symbols)):
             raise TypeError("user, password, account, session and symbols go with the URL of orders; these are opened already")
         bus = opened.enter_context(_native.connect(ticks))
-        subscriber = opened.enter_context(bus.subscribe(topic, start, wait=wait))
+        subscribers = dict[str, _native.Subscriber]()
+        if isinstance(topic, str):
+            if isinstance(start, Mapping):
+                raise TypeError("a start by topic goes with a list of topics; give this one its own")
+            subscribers[topic] = opened.enter_context(bus.subscribe(topic, start, wait=wait))
+        else:
+            multi = opened.enter_context(bus.subscribe(topic, start, wait=wait))  # type: ignore[arg-type]
+            subscribers = {name: multi[name] for name in topic}
         if is_recording:
             _warn(_REPLAY)
-        elif subscriber.publisher == 0:
-            _warn(f"nobody publishes the topic {topic!r} on {ticks} now; it is waited for")
+        for name, subscriber in subscribers.items():
+            if not is_recording and subscriber.publisher == 0:
+                _warn(f"nobody publishes the topic {name!r} on {ticks} now; it is waited for")
         denied, before = dict[str, int](), orders.requests
         try:
-            _native.trade(strategy, Stop.STOP, subscriber, orders, wait != "busy", is_recording, linger, denied)
+            _native.trade(strategy, Stop.STOP, list(subscribers.values()), orders, wait != "busy", is_recording, linger, denied)
         except KeyboardInterrupt:
             return
         finally:

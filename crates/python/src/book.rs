@@ -54,6 +54,12 @@ impl Book {
         self.open.values().copied().collect()
     }
 
+    /// The oldest order of this client that its venue has not answered: the OMS's id of it, and the id that `submit` gave.
+    pub fn unanswered(&self) -> Option<(u64, u64)> {
+        let waits = self.open.iter().filter(|(_, (own, report))| *own != 0 && report.status == Some("pending_new"));
+        waits.map(|(id, (own, _))| (*id, *own)).min()
+    }
+
     /// Bought less sold, by instrument.
     pub fn positions(&self) -> &BTreeMap<u32, i64> {
         &self.positions

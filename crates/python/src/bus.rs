@@ -1,11 +1,12 @@
 //! `connect(url)`: where topics and queues are.
 
+use std::collections::BTreeSet;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::{PyDict, PyMapping, PyString, PyTuple};
 use tickpath_bus::{Connection, Delivery, Policy, QueueConfig, Start, TopicConfig};
 use tickpath_clock::{HostClock, Wait};
 use tickpath_result::without_login;
@@ -13,6 +14,7 @@ use tickpath_result::without_login;
 use crate::error::{Error, connect_error};
 use crate::frame::{Loans, is_raised};
 use crate::handle::Handle;
+use crate::multi::MultiSubscriber;
 use crate::queue::{Puller, Pusher};
 use crate::subscription::Subscription;
 use crate::topic::{Publisher, Subscriber};
@@ -51,6 +53,12 @@ impl Bus {
     /// Where a topic or a queue is, for people.
     fn place_of(&self, name: &str) -> String {
         format!("'{name}' at {}", self.handle.place())
+    }
+
+    fn subscriber(&self, py: Python<'_>, topic: &str, start: Start, wait: Wait) -> PyResult<Subscriber> {
+        let opened = self.ask(py, |connection| connection.subscriber(topic, start, wait))?;
+        let subscription = Subscription::new(opened, !wait.sleeps(), self.clock);
+        Ok(Subscriber::new(subscription, self.place_of(topic), &self.loans, self.clock, self.is_quick))
     }
 
     fn queue_config(
@@ -100,12 +108,29 @@ impl Bus {
 
     /// Subscribes to a topic, whether or not somebody publishes it yet. It begins with the next message ('now'), the oldest
     /// that is there ('oldest'), a sequence number, or behind a token. It waits 'block'ing, 'busy', by 'yield' or 'adaptive'.
-    #[pyo3(signature = (topic, start = Begin::Word("now".to_owned()), *, wait = "block"), text_signature = "(self, topic, start='now', *, wait='block')")]
-    fn subscribe(&self, py: Python<'_>, topic: &str, start: Begin, wait: &str) -> PyResult<Subscriber> {
-        let (start, wait) = (start.start()?, wait_of(wait)?);
-        let opened = self.ask(py, |connection| connection.subscriber(topic, start, wait))?;
-        let subscription = Subscription::new(opened, !wait.sleeps(), self.clock);
-        Ok(Subscriber::new(subscription, self.place_of(topic), &self.loans, self.clock, self.is_quick))
+    /// A list of topics gives one MultiSubscriber of them all.
+    #[pyo3(signature = (topic, start = GivenStart(None), *, wait = "block"), text_signature = "(self, topic, start='now', *, wait='block')")]
+    fn subscribe<'py>(
+        this: &Bound<'py, Self>,
+        topic: Topics,
+        start: GivenStart<'py>,
+        wait: &str,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (py, bus) = (this.py(), this.get());
+        let (given, wait) = (start.0, wait_of(wait)?);
+        let topics = match topic {
+            Topics::One(topic) => {
+                let start = given.map_or(Ok(Start::Now), |given| given.extract::<Begin>()?.start())?;
+                return Ok(Bound::new(py, bus.subscriber(py, &topic, start, wait)?)?.into_any());
+            }
+            Topics::Several(topics) => topics,
+        };
+        let mut opened = Vec::new();
+        for (topic, start) in starts(&topics, given.as_ref())? {
+            let subscriber = Py::new(py, bus.subscriber(py, topic, start, wait)?)?;
+            opened.push((PyString::new(py, topic).unbind(), subscriber));
+        }
+        Ok(Bound::new(py, MultiSubscriber::new(opened, !wait.sleeps(), bus.clock))?.into_any())
     }
 
     /// Opens a queue for pushing, and makes it if it is not there. Pushers and pullers of one queue agree on its
@@ -213,6 +238,41 @@ impl Bus {
     }
 }
 
+/// Topics of a subscription.
+enum Topics {
+    One(String),
+    Several(Vec<String>),
+}
+
+impl<'a, 'py> FromPyObject<'a, 'py> for Topics {
+    type Error = PyErr;
+
+    fn extract(given: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        if let Ok(topic) = given.extract() {
+            return Ok(Self::One(topic));
+        }
+        let wrong = |_| {
+            PyTypeError::new_err(format!(
+                "a topic is its name, or a list of names, and not {}",
+                given.repr().map_or_else(|_| "that".to_owned(), |repr| repr.to_string())
+            ))
+        };
+        given.extract().map(Self::Several).map_err(wrong)
+    }
+}
+
+/// Start of a subscription: a [`Begin`], or of several topics a dict of them by topic. `None` is an argument left out; Python's
+/// None is one that was given.
+struct GivenStart<'py>(Option<Bound<'py, PyAny>>);
+
+impl<'py> FromPyObject<'_, 'py> for GivenStart<'py> {
+    type Error = PyErr;
+
+    fn extract(given: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        Ok(Self(Some(given.to_owned())))
+    }
+}
+
 /// Where a subscription begins, as Python says it.
 pub enum Begin {
     /// 'now', 'oldest' or a token.
@@ -250,6 +310,49 @@ impl Begin {
             })?)),
         }
     }
+}
+
+/// The start of each of several topics: 'now' or 'oldest' for all, or a dict of starts by topic, in which one that is missing or
+/// None is the oldest message.
+fn starts<'a>(topics: &'a [String], given: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<(&'a str, Start)>> {
+    if topics.is_empty() {
+        return Err(PyValueError::new_err("no topic is named; give one or more, as in bus.subscribe(['btc', 'eth'])"));
+    }
+    let names: BTreeSet<&String> = topics.iter().collect();
+    if names.len() < topics.len() {
+        let twice = topics.iter().find(|name| topics.iter().filter(|other| other == name).count() > 1);
+        let twice = twice.map_or_else(String::new, |name| format!("'{name}' "));
+        return Err(PyValueError::new_err(format!("{twice}is named twice; name each topic once")));
+    }
+    let by_topic = match given {
+        Some(given) => given.cast::<PyMapping>().ok(),
+        None => None,
+    };
+    if let Some(by_topic) = by_topic {
+        for name in by_topic.keys()? {
+            if !names.iter().any(|known| name.eq(known).unwrap_or(false)) {
+                return Err(PyValueError::new_err(format!(
+                    "there is a start of {}, which is not subscribed to",
+                    name.repr()?
+                )));
+            }
+        }
+    }
+    let start = |topic: &str| match (by_topic, given) {
+        (Some(by_topic), _) if !by_topic.contains(topic)? => Ok(Start::Oldest),
+        (Some(by_topic), _) => match by_topic.get_item(topic)? {
+            start if start.is_none() => Ok(Start::Oldest),
+            start => start.extract::<Begin>()?.start(),
+        },
+        (None, Some(given)) => match given.extract::<Begin>()?.start()? {
+            start @ (Start::Now | Start::Oldest) => Ok(start),
+            _ => Err(PyValueError::new_err(
+                "several topics start with 'now' or 'oldest', or with a dict of a start for each, such as tokens() gives",
+            )),
+        },
+        (None, None) => Ok(Start::Now),
+    };
+    topics.iter().map(|topic| Ok((topic.as_str(), start(topic)?))).collect()
 }
 
 fn no_deliveries() -> PyErr {

@@ -4,7 +4,7 @@
 //! No Python code runs while it is locked, for that may do anything: close it, end the thread, or never come back. So what is
 //! taken out becomes objects, and what went wrong an exception, when it is free again.
 
-use std::os::fd::RawFd;
+use std::os::fd::{OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
@@ -278,6 +278,11 @@ impl<T: Watched> Handle<T> {
             }
         }
         Ok(told)
+    }
+
+    /// A duplicate of the descriptor that [`Self::watch`] gives.
+    pub fn descriptor(&self) -> std::io::Result<OwnedFd> {
+        self.shared.lookout.descriptor()
     }
 
     /// The task that asked does not wait any more.

@@ -5,6 +5,7 @@
 //!   connect(url) ──> Bus ──publisher──> Publisher ── publish, publish_batch
 //!                     ├───subscribe──> Subscriber ── for, poll, poll_into ─> TopOfBook | Trade | Message | Foreign | Gap
 //!                     │                          └── lend ────────────────> Frame, a message where it lies | Gap
+//!                     ├───subscribe──> MultiSubscriber ── for, poll ───────> (topic, event) of several Subscribers
 //!                     ├───pusher ────> Pusher ───── push, push_batch
 //!                     └───puller ────> Puller ───── for, pull, acknowledge ─> Pulled
 //!   orders(url, user, …) ──> Orders ── submit, cancel, replace; for, poll ─> Report | Gap | NotTaken | InDoubt | Notice
@@ -35,6 +36,7 @@ mod handle;
 mod hop;
 mod journal;
 mod lookout;
+mod multi;
 mod orders;
 mod queue;
 mod recording;
@@ -68,6 +70,8 @@ mod _native {
     use super::hop::Hop;
     #[pymodule_export]
     use super::journal::{Journal, open_journal};
+    #[pymodule_export]
+    use super::multi::MultiSubscriber;
     #[pymodule_export]
     use super::orders::{Orders, open_orders};
     #[pymodule_export]

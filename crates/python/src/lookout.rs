@@ -13,6 +13,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use rustix::event::{EventfdFlags, eventfd};
+use rustix::io::fcntl_dupfd_cloexec;
+
+/// The longest turn of a thread that waits for an event loop: another caller, who finds it at work, waits that long.
+pub const TURN_NS: u64 = 10_000_000;
 
 /// What a loop and its thread say to each other.
 #[derive(Default)]
@@ -62,6 +66,13 @@ impl Lookout {
         self.is_awaited.store(true, Ordering::Relaxed);
         self.changed.notify_one();
         Ok(Some(Asked { told: number, is_first }))
+    }
+
+    /// A duplicate of the descriptor that is readable when the loop is to look.
+    pub fn descriptor(&self) -> std::io::Result<OwnedFd> {
+        let state = self.state();
+        let told = state.told.as_ref().ok_or(std::io::ErrorKind::NotConnected)?;
+        Ok(fcntl_dupfd_cloexec(told, 0)?)
     }
 
     /// There is no thread.

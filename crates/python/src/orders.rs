@@ -279,6 +279,11 @@ impl Orders {
         self.handle.glance(|session| !session.waiting.is_empty() || !matches!(session.hear(), Ok(0)))
     }
 
+    /// The oldest order that its venue has not answered, as [`Book::unanswered`].
+    pub fn unanswered(&self, py: Python<'_>) -> PyResult<Option<(u64, u64)>> {
+        self.handle.with(py, |session| session.book.unanswered())
+    }
+
     /// Has a run hear what is said, until this is dropped.
     pub fn begin_run(&self, py: Python<'_>) -> PyResult<Run<'_>> {
         if self.is_run.swap(true, Ordering::Acquire) { Err(self.heard_by_run(py)) } else { Ok(Run(self)) }

@@ -13,7 +13,7 @@ use tickpath_clock::{Clock, HostClock, Wait, sleep_ns};
 use crate::error::{batch_error, publish_error, receive_error};
 use crate::event::with_payload;
 use crate::handle::{Handle, TURN_NS};
-use crate::lookout::Watched;
+use crate::lookout::{self, Watched};
 use crate::taken::Taken;
 use crate::topic::{GivenKind, Most, events, in_runs, kind_of, payloads};
 
@@ -144,7 +144,7 @@ impl Watched for Pulling {
     /// A puller does not say whether there is something, and looks for what a fallen one held only when it pulls: the loop
     /// looks behind each turn. Where that finds nothing again and again, for a queue is not there yet, it looks less often.
     fn turn(&mut self) -> bool {
-        if self.waiting.is_empty() && self.sleep(TURN_NS) && self.fruitless > FRUITLESS {
+        if self.waiting.is_empty() && self.sleep(lookout::TURN_NS) && self.fruitless > FRUITLESS {
             sleep_ns(PAUSE_NS);
         }
         true

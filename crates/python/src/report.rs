@@ -103,7 +103,7 @@ pub struct InDoubt {
 #[pyclass(frozen, get_all, eq, hash, module = "tickpath")]
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Notice {
-    /// A word for programs: connected, disconnected, failed, other_journal, said_again, forgotten.
+    /// A word for programs: connected, disconnected, failed, other_journal, said_again, forgotten, and of a run waiting.
     what: &'static str,
     /// The same for people.
     sentence: String,
@@ -206,7 +206,8 @@ impl Field for Option<&'static str> {
 /// The words of [`NotTaken::request`].
 const REQUESTS: [&str; 4] = ["submit", "cancel", "replace", "status"];
 /// The words of [`Notice::what`].
-const NOTICES: [&str; 6] = ["connected", "disconnected", "failed", "other_journal", "said_again", "forgotten"];
+const NOTICES: [&str; 7] =
+    ["connected", "disconnected", "failed", "other_journal", "said_again", "forgotten", "waiting"];
 
 impl Field for &'static str {
     fn of(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Self> {
@@ -399,6 +400,17 @@ fn named(request: &Request) -> (u64, &'static str) {
         Request::Status(_) => "status",
     };
     (request.client_order_id().0, call)
+}
+
+impl Notice {
+    /// Notice that the order of this client id has waited for its venue.
+    pub fn waiting(client_order_id: u64) -> Self {
+        let sentence = format!(
+            "order {client_order_id} has waited for its venue for a second: the venue is away or does not answer, and orders \
+             wait at the OMS until they are too old (RequestAge); `tickpath oms status` shows venues_up"
+        );
+        Self { what: "waiting", sentence }
+    }
 }
 
 #[pymethods]

@@ -9,21 +9,26 @@
 //! Events are taken out one at a time: what is behind one that ends the run stays where it is. Between any two ticks the
 //! session is heard, which keeps it alive. Who spins looks at both without the interpreter, which other threads have then.
 
+use std::cell::Cell;
 use std::time::Duration;
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
+use tickpath_clock::{Clock, HostClock};
 
 use crate::error::Error;
 use crate::event::{TopOfBook, Trade};
 use crate::orders::Orders;
-use crate::report::Report;
+use crate::report::{Notice, Report};
 use crate::topic::{Subscriber, timeout_of};
 
-/// A report does not wake who sleeps for ticks: so late it is heard where nothing else comes.
+/// The longest sleep for ticks of one topic: neither a report nor a tick of another topic ends it.
 const LOOK: Duration = Duration::from_millis(1);
+
+/// How long an order waits for its venue before the strategy is told.
+const WAITS_NS: i64 = 1_000_000_000;
 
 /// How much the OMS may say between two ticks.
 const MOST_HEARD: usize = 64;
@@ -35,7 +40,7 @@ const MOST_HEARD: usize = 64;
 pub fn trade(
     strategy: &Bound<'_, PyAny>,
     stop: &Bound<'_, PyAny>,
-    ticks: &Bound<'_, Subscriber>,
+    ticks: Vec<Py<Subscriber>>,
     orders: &Bound<'_, Orders>,
     sleeps: bool,
     is_recording: bool,
@@ -43,9 +48,12 @@ pub fn trade(
     denied: &Bound<'_, PyDict>,
 ) -> PyResult<()> {
     let (py, linger) = (strategy.py(), timeout_of(Some(linger))?);
-    let (told, ticks, session) = (Told { strategy, stop, orders, denied }, ticks.get(), orders.get());
+    let clock = HostClock::get().map_err(|e| Error::Connect.raise(py, &e.to_string()))?;
+    let waits = Cell::new(Waits { looked: clock.ticks(), order: None, is_told: false });
+    let (told, session) = (Told { strategy, stop, orders, denied, clock, waits }, orders.get());
+    let ticks = Ticks::of(&ticks);
     let _run = session.begin_run(py)?;
-    if told.trades(py, ticks, sleeps, is_recording)? {
+    if told.trades(py, &ticks, sleeps, is_recording)? {
         return Ok(());
     }
     // What the last orders came to; while the OMS is away, that is still to come.
@@ -57,6 +65,71 @@ pub fn trade(
     Ok(())
 }
 
+/// The topics of a run, one or more.
+struct Ticks<'a> {
+    topics: Vec<&'a Subscriber>,
+    /// Whether each topic had an event.
+    has_come: Vec<Cell<bool>>,
+    /// Index of the topic that is polled first; the topics take turns.
+    turn: Cell<usize>,
+}
+
+impl<'a> Ticks<'a> {
+    fn of(topics: &'a [Py<Subscriber>]) -> Self {
+        let has_come = vec![Cell::new(false); topics.len()];
+        Self { topics: topics.iter().map(Py::get).collect(), has_come, turn: Cell::new(0) }
+    }
+
+    /// Takes the next event of any topic, if there is one.
+    fn next_event(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        for _ in &self.topics {
+            let turn = self.turn.get();
+            self.turn.set((turn + 1) % self.topics.len());
+            if let Some(event) = self.topics[turn].next_event(py)? {
+                self.has_come[turn].set(true);
+                return Ok(Some(event));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Sleeps until the topic whose turn it is has an event, [`LOOK`] at most.
+    fn wait(&self, py: Python<'_>) -> PyResult<bool> {
+        self.topics[self.turn.get()].wait_within(py, Some(LOOK))
+    }
+
+    /// Spins for the next event of any topic, as [`Subscriber::spin`].
+    fn spin(
+        &self,
+        py: Python<'_>,
+        is_over: impl Fn() -> bool,
+        has_news: impl Fn() -> bool + Sync,
+    ) -> PyResult<Option<Py<PyAny>>> {
+        let (topics, turn) = (&self.topics, self.turn.get());
+        let others = || topics.iter().enumerate().any(|(number, topic)| number != turn && topic.has_event());
+        let event = topics[turn].spin(py, is_over, || has_news() || others())?;
+        if event.is_some() {
+            self.has_come[turn].set(true);
+        }
+        Ok(event)
+    }
+
+    /// The first topic that had no event.
+    fn empty(&self) -> Option<&Subscriber> {
+        self.has_come.iter().position(|has_come| !has_come.get()).map(|topic| self.topics[topic])
+    }
+
+    /// Whether no topic has a publisher.
+    fn are_left(&self, py: Python<'_>) -> PyResult<bool> {
+        for topic in &self.topics {
+            if !topic.is_left(py)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
 /// A strategy that is told.
 struct Told<'a, 'py> {
     strategy: &'a Bound<'py, PyAny>,
@@ -65,21 +138,33 @@ struct Told<'a, 'py> {
     orders: &'a Bound<'py, Orders>,
     /// Denied requests by the check's name.
     denied: &'a Bound<'py, PyDict>,
+    clock: HostClock,
+    waits: Cell<Waits>,
+}
+
+/// The last look at orders that wait for their venue.
+#[derive(Clone, Copy)]
+struct Waits {
+    /// Time of that look, in ticks.
+    looked: u64,
+    /// The oldest order that waited then, by the OMS's id.
+    order: Option<u64>,
+    /// The strategy has been notified.
+    is_told: bool,
 }
 
 impl<'py> Told<'_, 'py> {
     /// True if it gives `stop`, False at the end of a recording.
-    fn trades(&self, py: Python<'_>, ticks: &Subscriber, sleeps: bool, is_recording: bool) -> PyResult<bool> {
+    fn trades(&self, py: Python<'_>, ticks: &Ticks<'_>, sleeps: bool, is_recording: bool) -> PyResult<bool> {
         let session = self.orders.get();
-        let (mut has_come, mut next) = (false, None);
+        let mut next = None;
         loop {
             // Asked first: what somebody published before he was gone is there.
-            let is_over = is_recording && ticks.is_left(py)?;
+            let is_over = is_recording && ticks.are_left(py)?;
             if next.is_none() {
                 next = ticks.next_event(py)?;
             }
             while let Some(event) = next {
-                has_come = true;
                 if self.tick(event)? || self.hear()? {
                     return Ok(true);
                 }
@@ -89,16 +174,17 @@ impl<'py> Told<'_, 'py> {
                 return Ok(true);
             }
             // A subscriber knows its topic once it has looked for it.
-            if is_over && ticks.is_left(py)? {
-                let nothing =
-                    "nothing is recorded there; give the folder of recordings in the URL, and the topic apart";
-                return if has_come { Ok(false) } else { Err(Error::Receive.raise(py, nothing)) };
+            if is_over && ticks.are_left(py)? {
+                let Some(topic) = ticks.empty() else { return Ok(false) };
+                let remedy = "give the folder of recordings in the URL, and the topic apart";
+                let sentence = format!("nothing is recorded there: {}; {remedy}", topic.shown());
+                return Err(Error::Receive.raise(py, &sentence));
             }
             next = if sleeps {
-                ticks.wait_within(py, Some(LOOK))?;
+                ticks.wait(py)?;
                 None
             } else {
-                ticks.spin(py, is_recording, || session.has_news())?
+                ticks.spin(py, || is_recording || self.is_time_to_look(), || session.has_news())?
             };
         }
     }
@@ -115,7 +201,7 @@ impl<'py> Told<'_, 'py> {
     fn hear(&self) -> PyResult<bool> {
         let py = self.strategy.py();
         for _ in 0..MOST_HEARD {
-            let Some(said) = self.orders.get().next_event(py)? else { break };
+            let Some(said) = self.orders.get().next_event(py)? else { return self.look_at_waiting(py) };
             let said = said.into_bound(py);
             let is_report = said.is_instance_of::<Report>();
             self.count(&said)?;
@@ -124,6 +210,33 @@ impl<'py> Told<'_, 'py> {
             }
         }
         Ok(false)
+    }
+
+    fn is_time_to_look(&self) -> bool {
+        self.clock.ns_between(self.waits.get().looked, self.clock.ticks()) >= WAITS_NS
+    }
+
+    /// Notifies the strategy once when the oldest order without an answer of its venue is the same as a second ago.
+    fn look_at_waiting(&self, py: Python<'py>) -> PyResult<bool> {
+        if !self.is_time_to_look() {
+            return Ok(false);
+        }
+        let (now, before) = (self.clock.ticks(), self.waits.get());
+        let waits = self.orders.get().unanswered(py)?;
+        let order = waits.map(|(order, _)| order);
+        let has_waited = waits.filter(|_| order == before.order);
+        self.waits.set(Waits {
+            looked: now,
+            order,
+            is_told: order.is_some() && (before.is_told || has_waited.is_some()),
+        });
+        match has_waited {
+            Some((_, own)) if !before.is_told => {
+                let notice = Bound::new(py, Notice::waiting(own))?;
+                self.tell(intern!(py, "on_notice"), notice.into_any())
+            }
+            _ => Ok(false),
+        }
     }
 
     /// Counts a denial of a request that this program sent.

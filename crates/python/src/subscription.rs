@@ -8,7 +8,7 @@ use tickpath_clock::{Clock, HostClock};
 use tickpath_market::{Kind, TopOfBook, Trade};
 
 use crate::handle::TURN_NS;
-use crate::lookout::Watched;
+use crate::lookout::{self, Watched};
 use crate::taken::Taken;
 
 /// How long one turn may take where it spins.
@@ -53,13 +53,8 @@ pub struct Records {
 
 impl Watched for Subscription {
     fn turn(&mut self) -> bool {
-        match self.look_out(u64::MAX) {
-            Ok(is_there) => is_there,
-            Err(e) => {
-                self.error = Some(e);
-                true
-            }
-        }
+        let found = self.look_out(lookout::TURN_NS);
+        self.is_news(found)
     }
 }
 
@@ -192,6 +187,23 @@ impl Subscription {
                 return Ok(!self.waiting.is_empty());
             }
         }
+    }
+
+    /// Looks once: whether an event or an error waits for the next call. The place before that event is not kept.
+    pub fn has_event(&mut self) -> bool {
+        if self.waiting.is_empty() && self.error.is_none() {
+            self.before = None;
+            let found = self.look();
+            return self.is_news(found);
+        }
+        true
+    }
+
+    fn is_news(&mut self, found: Result<bool, ReceiveError>) -> bool {
+        found.unwrap_or_else(|e| {
+            self.error = Some(e);
+            true
+        })
     }
 
     /// Takes out the next event, if there is one. What can be lent is not copied: it waits where it lies, for nobody knows

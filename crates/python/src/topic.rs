@@ -1,7 +1,7 @@
 //! Publishing and receiving.
 
 use std::fmt::Display;
-use std::os::fd::RawFd;
+use std::os::fd::{OwnedFd, RawFd};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -146,12 +146,11 @@ impl Subscriber {
         Ok(self.take(py, 1)?.pop())
     }
 
-    /// Spins for the next event without the interpreter; gives up when there is news elsewhere, or, if it is to be brief,
-    /// after a while.
+    /// Spins for the next event without the interpreter, until `has_news`, asked at each look, or `is_over`, asked once a turn.
     pub fn spin(
         &self,
         py: Python<'_>,
-        is_brief: bool,
+        is_over: impl Fn() -> bool,
         has_news: impl Fn() -> bool + Sync,
     ) -> PyResult<Option<Py<PyAny>>> {
         let mut taken = Batch::new();
@@ -164,8 +163,13 @@ impl Subscriber {
             }
             None
         };
-        let found = self.handle.wait(py, || is_brief, turn)?.unwrap_or(Ok(()));
+        let found = self.handle.wait(py, is_over, turn)?.unwrap_or(Ok(()));
         Ok(self.hand_over(py, found, taken)?.pop())
+    }
+
+    /// Whether an event or an error is there, without the interpreter; False while another thread holds the subscription.
+    pub fn has_event(&self) -> bool {
+        self.handle.glance(Subscription::has_event)
     }
 
     /// Whether nobody publishes.
@@ -195,6 +199,42 @@ impl Subscriber {
         self.hand_over(py, found, taken)
     }
 
+    /// Whether an event is there, without waiting for a lookout thread.
+    pub fn is_ready(&self, py: Python<'_>) -> PyResult<bool> {
+        let looked = self.handle.attempt(py, |subscription| subscription.look_out(0))?;
+        looked.unwrap_or(Ok(false)).map_err(|e| receive_error(py, &e))
+    }
+
+    /// Has a lookout thread wait for an event.
+    pub fn watch(&self, py: Python<'_>) -> PyResult<RawFd> {
+        self.handle.watch(py)
+    }
+
+    /// The caller of [`Self::watch`] does not wait any more.
+    pub fn unwatch(&self) {
+        self.handle.stop_waiting();
+    }
+
+    /// A descriptor of the caller's own that is readable when the lookout thread has found an event.
+    pub fn descriptor(&self) -> std::io::Result<OwnedFd> {
+        self.handle.descriptor()
+    }
+
+    /// For people: its class, where it is and its state.
+    pub fn shown(&self) -> String {
+        self.handle.shown("Subscriber")
+    }
+
+    /// Takes up to so many events out without waiting; none while a lookout thread holds the subscription.
+    pub fn attempt(&self, py: Python<'_>, limit: usize) -> PyResult<Objects> {
+        py.check_signals()?;
+        let mut taken = Batch::new();
+        match self.handle.attempt(py, |subscription| subscription.take(limit, &mut taken))? {
+            Some(found) => self.hand_over(py, found, taken),
+            None => Ok(Objects::new()),
+        }
+    }
+
     #[inline(always)]
     fn hand_over(&self, py: Python<'_>, found: Result<(), ReceiveError>, taken: Batch) -> PyResult<Objects> {
         found.map_err(|e| receive_error(py, &e))?;
@@ -212,7 +252,7 @@ impl Subscriber {
 #[pymethods]
 impl Subscriber {
     fn __repr__(&self) -> String {
-        self.handle.shown("Subscriber")
+        self.shown()
     }
 
     fn __iter__(this: Py<Self>) -> Py<Self> {
@@ -308,26 +348,27 @@ impl Subscriber {
 
     /// An event for a task, if there is one and no thread is looking for it.
     fn _attempt(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
-        let mut taken = Batch::new();
-        match self.handle.attempt(py, |subscription| subscription.take(1, &mut taken))? {
-            Some(found) => Ok(self.hand_over(py, found, taken)?.pop()),
-            None => Ok(None),
-        }
+        Ok(self.attempt(py, 1)?.pop())
+    }
+
+    /// Whether an event is there, for a caller that polls several subscribers; False while a lookout thread holds this one.
+    fn _is_ready(&self, py: Python<'_>) -> PyResult<bool> {
+        self.is_ready(py)
     }
 
     /// Has a thread wait for the event loop; gives the descriptor that becomes readable.
     fn _watch(&self, py: Python<'_>) -> PyResult<RawFd> {
-        self.handle.watch(py)
+        self.watch(py)
     }
 
     /// The task that watches does not wait any more.
     fn _unwatch(&self) {
-        self.handle.stop_waiting();
+        self.unwatch();
     }
 
     /// Where it stands, as text: `bus.subscribe(topic, token)` goes on behind all that was handed over. None where there is
     /// no history, or nothing is known of the topic yet.
-    fn token(&self, py: Python<'_>) -> PyResult<Option<String>> {
+    pub fn token(&self, py: Python<'_>) -> PyResult<Option<String>> {
         let Some(token) = self.handle.with(py, |subscription| subscription.place())? else {
             let sentence = "an event waits behind which nobody knows the place: take it by poll(), then ask again";
             return Err(Error::Receive.raise(py, sentence));
@@ -372,7 +413,7 @@ impl Subscriber {
     }
 
     /// Closes it; a second time does nothing. While a message is lent it raises BufferError instead: close the frames first.
-    fn close(&self, py: Python<'_>) -> PyResult<()> {
+    pub fn close(&self, py: Python<'_>) -> PyResult<()> {
         if self.handle.is_open() {
             self.loans.refuse_while_lent("subscriber")?;
         }
@@ -385,7 +426,7 @@ impl Subscriber {
     }
 
     #[pyo3(signature = (*raised))]
-    fn __exit__(&self, py: Python<'_>, raised: &Bound<'_, PyTuple>) -> PyResult<()> {
+    pub fn __exit__(&self, py: Python<'_>, raised: &Bound<'_, PyTuple>) -> PyResult<()> {
         if !is_raised(raised) {
             return self.close(py);
         }

@@ -9,9 +9,7 @@
 //! | `aggressor`, `trade_id` | of a trade, if it is known: who took, `buy` or `sell`; its number |
 //! | `event_ns` | the exchange's own time, if it is known |
 
-use std::io::{self, Read};
-
-use csv::{ErrorKind, ReaderBuilder, Trim};
+use csv::{ErrorKind, ReaderBuilder, StringRecord, Trim};
 use serde::Deserialize;
 
 use super::event::Event;
@@ -34,20 +32,37 @@ struct Row {
     event_ns: Option<u64>,
 }
 
-/// Reads all rows; what is wrong with one is given in its place.
-pub(super) fn read(input: impl Read, mut add: impl FnMut(Result<Content, String>)) -> io::Result<()> {
-    let mut rows = ReaderBuilder::new().trim(Trim::All).flexible(true).from_reader(input);
-    for row in rows.deserialize::<Row>() {
-        match row {
-            Ok(row) => add(row.tick()),
-            Err(e) => match e.into_kind() {
-                ErrorKind::Io(e) => return Err(e),
-                ErrorKind::Deserialize { err, .. } => add(Err(err.to_string())),
-                other => add(Err(format!("{other:?}"))),
-            },
+/// The names of the columns: the first line of a file.
+pub(super) struct Columns(StringRecord);
+
+impl Columns {
+    /// Reads them.
+    pub(super) fn read(line: &[u8]) -> Result<Self, String> {
+        cells(line).map(|names| Self(names.unwrap_or_default()))
+    }
+
+    /// Reads a row. Each line is one, so that a quote that is not closed takes no other rows with it.
+    pub(super) fn parse(&self, line: &[u8]) -> Result<Content, String> {
+        match cells(line)? {
+            Some(row) => row.deserialize::<Row>(Some(&self.0)).map_err(sentence)?.tick(),
+            None => Ok(Content::Other),
         }
     }
-    Ok(())
+}
+
+/// Reads the cells of a line; none of an empty line.
+fn cells(line: &[u8]) -> Result<Option<StringRecord>, String> {
+    let mut options = ReaderBuilder::new();
+    options.has_headers(false).flexible(true).trim(Trim::All).buffer_capacity(line.len().max(1));
+    options.from_reader(line).into_records().next().transpose().map_err(sentence)
+}
+
+fn sentence(error: csv::Error) -> String {
+    match error.into_kind() {
+        ErrorKind::Deserialize { err, .. } => err.to_string(),
+        ErrorKind::Utf8 { err, .. } => err.to_string(),
+        other => format!("{other:?}"),
+    }
 }
 
 impl Row {

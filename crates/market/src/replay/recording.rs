@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use flate2::read::MultiGzDecoder;
 
+use super::csv::Columns;
 use super::event::Event;
 use super::feed::{self, Content};
 use crate::{Symbol, SymbolId};
@@ -193,40 +194,39 @@ struct Collector {
 
 impl Collector {
     fn collect(&mut self, mut input: impl BufRead) -> io::Result<()> {
-        // Each line of the other form begins with a time.
-        let is_csv = match input.fill_buf() {
-            Ok(bytes) => bytes.first().is_some_and(u8::is_ascii_alphabetic),
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+        let (mut line, mut columns) = (Vec::new(), None);
+        loop {
+            let read = next_line(&mut input, &mut line);
+            // A file that Windows has written may begin with a mark.
+            let line = match self.recording.tally.lines {
+                0 => line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&line),
+                _ => &line,
+            };
+            let is_cut = match read {
+                Ok(Line::End) => return Ok(()),
+                Ok(Line::TooLong) => {
+                    self.add(Err(format!("longer than {} MiB", LINE_LIMIT_BYTES >> 20)));
+                    continue;
+                }
+                Ok(Line::Whole) => false,
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => true,
+                Err(error) => return Err(error),
+            };
+            if !is_cut || !line.is_empty() {
+                // A line of the other form begins with a time.
+                let names_columns = line.first().is_some_and(|&byte| byte.is_ascii_alphabetic() || byte == b'"');
+                match &columns {
+                    None if self.recording.tally.lines == 0 && names_columns => {
+                        columns = Columns::read(line).map_err(|why| self.add(Err(why))).ok();
+                        self.recording.tally.lines = 1;
+                    }
+                    None => self.add(feed::parse(line)),
+                    Some(columns) => self.add(columns.parse(line)),
+                }
+            }
+            if is_cut {
                 self.recording.tally.truncated = true;
                 return Ok(());
-            }
-            Err(error) => return Err(error),
-        };
-        if is_csv {
-            // The row of names is a line, too.
-            self.recording.tally.lines = 1;
-            return match super::csv::read(input, |content| self.add(content)) {
-                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
-                    self.recording.tally.truncated = true;
-                    Ok(())
-                }
-                read => read,
-            };
-        }
-        let mut line = Vec::new();
-        loop {
-            match next_line(&mut input, &mut line) {
-                Ok(Line::Whole) => self.add(feed::parse(&line)),
-                Ok(Line::TooLong) => self.add(Err(format!("longer than {} MiB", LINE_LIMIT_BYTES >> 20))),
-                Ok(Line::End) => return Ok(()),
-                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
-                    self.recording.tally.truncated = true;
-                    if !line.is_empty() {
-                        self.add(feed::parse(&line));
-                    }
-                    return Ok(());
-                }
-                Err(error) => return Err(error),
             }
         }
     }

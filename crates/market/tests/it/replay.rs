@@ -336,3 +336,26 @@ fn rows_are_ticks_with_their_times_and_what_is_wrong_is_named() {
     let none = Recording::read("time,price\n1,2\n".as_bytes()).unwrap_err().to_string();
     assert!(none.contains("missing field `utc_ns`") && none.contains("CSV"), "{none}");
 }
+
+#[test]
+fn a_table_of_windows_is_read_and_a_quote_that_is_not_closed_takes_no_rows() {
+    let table = "\u{feff}\"utc_ns\",\"symbol\",\"price\",\"quantity\",\"note\"\r\n\
+                 1704067200000000001,\"BTCUSDT\",\"61800.1\",2,\"a \"\"good\"\" one\"\r\n\
+                 1704067200000000002,BTCUSDT,61800.2,2,5\" wide\r\n\
+                 1704067200000000003,BTCUSDT,61800.3,2,\"open\r\n\
+                 1704067200000000004,BTCUSDT,61800.4,2,\r\n\
+                 \r\n\
+                 1704067200000000005,BTCUSDT,61800.5,2,closed\"\r\n\
+                 1704067200000000006,BTCUSDT,none,2,\r\n\
+                 1704067200000000007,BTCUSDT,61800.7,2,\"never\r\n\
+                 1704067200000000008,BTCUSDT,61800.8,2,";
+    for table in [table.to_owned(), table.replace('\r', "")] {
+        for file in [table.clone().into_bytes(), compressed(table.as_bytes())] {
+            let read = Recording::read(&*file).unwrap();
+            let last: Vec<u64> = read.events.iter().map(|tick| tick.at_ns % 10).collect();
+            assert_eq!((last, read.tally.bad, read.tally.lines), (vec![1, 2, 3, 4, 5, 7, 8], 1, 10));
+            let told = read.tally.to_string();
+            assert!(told.contains("line 8"), "{told}");
+        }
+    }
+}

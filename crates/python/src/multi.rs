@@ -1,0 +1,242 @@
+//! One subscriber of several topics.
+//!
+//! ```text
+//!   poll, next ──> topic a, topic b, topic c, beginning with the one whose turn it is
+//!   nothing there: a lookout thread waits for each; an epoll descriptor tells when one of them has found an event
+//! ```
+//! Events are taken from a topic without waiting for its lookout thread, which may hold a quiet one for a while.
+
+use std::collections::BTreeMap;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use pyo3::exceptions::{PyKeyError, PyOSError};
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyString, PyTuple};
+use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
+use rustix::io::Errno;
+use tickpath_clock::{Clock, HostClock};
+
+use crate::handle::TURN_NS;
+use crate::subscription::MOST;
+use crate::topic::{Most, Subscriber, events, timeout_of};
+
+/// Receives several topics. Each topic keeps its order, and the topics take turns. Iterate over it, also by `async for`, or poll
+/// it: each item is `(topic, event)`. `multi["btc"]` is the subscriber of one topic, for its `outage`, `reconnects` and so on. Use
+/// it in a `with` block, or close it.
+#[pyclass(frozen, module = "tickpath")]
+pub struct MultiSubscriber {
+    topics: Vec<(Py<PyString>, Py<Subscriber>)>,
+    /// Index of the topic that is polled first.
+    turn: AtomicUsize,
+    /// Error of a topic behind events of other topics, which were returned: raised by the next call.
+    error: Mutex<Option<PyErr>>,
+    /// It spins rather than sleeps.
+    spins: bool,
+    /// Descriptor that is readable when a lookout thread has found an event; made by the first wait.
+    news: OnceLock<News>,
+    clock: HostClock,
+}
+
+/// An epoll descriptor, and those that it watches: one of each topic's lookout.
+struct News {
+    any: OwnedFd,
+    _each: Vec<OwnedFd>,
+}
+
+type Item<'py> = (Bound<'py, PyString>, Py<PyAny>);
+
+impl MultiSubscriber {
+    /// Of topics that are subscribed to, by name.
+    pub fn new(topics: Vec<(Py<PyString>, Py<Subscriber>)>, spins: bool, clock: HostClock) -> Self {
+        let (turn, error, news) = (AtomicUsize::new(0), Mutex::new(None), OnceLock::new());
+        Self { topics, turn, error, spins, news, clock }
+    }
+
+    fn subscribers(&self) -> impl Iterator<Item = &Subscriber> {
+        self.topics.iter().map(|(_, subscriber)| subscriber.get())
+    }
+
+    /// Takes up to so many events, from one topic after the other. An error behind some of them is kept for the next call.
+    fn take<'py>(&self, py: Python<'py>, limit: usize) -> PyResult<Vec<Item<'py>>> {
+        self.raise_kept()?;
+        let mut found = Vec::new();
+        for _ in &self.topics {
+            let turn = self.turn.load(Ordering::Relaxed) % self.topics.len();
+            self.turn.store(turn + 1, Ordering::Relaxed);
+            let (name, subscriber) = &self.topics[turn];
+            match subscriber.get().attempt(py, limit - found.len()) {
+                Ok(events) => found.extend(events.into_iter().map(|event| (name.bind(py).clone(), event))),
+                Err(e) if found.is_empty() => return Err(e),
+                Err(e) => {
+                    *self.error.lock().unwrap_or_else(PoisonError::into_inner) = Some(e);
+                    break;
+                }
+            }
+            if found.len() >= limit {
+                break;
+            }
+        }
+        Ok(found)
+    }
+
+    /// Waits until a topic has an event, or the time is over.
+    fn wait_within(&self, py: Python<'_>, timeout: Option<Duration>) -> PyResult<bool> {
+        let begun = self.clock.ticks();
+        loop {
+            py.check_signals()?;
+            self.raise_kept()?;
+            for subscriber in self.subscribers() {
+                if subscriber.is_ready(py)? {
+                    return Ok(true);
+                }
+            }
+            let passed = Duration::from_nanos(self.clock.ns_between(begun, self.clock.ticks()).unsigned_abs());
+            let left = timeout.map_or(Duration::MAX, |timeout| timeout.saturating_sub(passed));
+            if left.is_zero() {
+                return Ok(false);
+            }
+            if !self.spins {
+                self.sleep(py, left.min(Duration::from_nanos(TURN_NS)))?;
+            }
+        }
+    }
+
+    /// Sleeps until a lookout thread has found an event, or so long.
+    fn sleep(&self, py: Python<'_>, longest: Duration) -> PyResult<()> {
+        let news = self.watch(py)?;
+        let slept = py.detach(|| {
+            let longest = Timespec::try_from(longest).ok();
+            poll(&mut [PollFd::new(&news.any, PollFlags::IN)], longest.as_ref())
+        });
+        self.unwatch();
+        match slept {
+            Ok(_) | Err(Errno::INTR) => Ok(()),
+            Err(e) => Err(PyOSError::new_err(e.to_string())),
+        }
+    }
+
+    /// Has a lookout thread wait for each topic. If one cannot, none does.
+    fn watch(&self, py: Python<'_>) -> PyResult<&News> {
+        for (number, subscriber) in self.subscribers().enumerate() {
+            if let Err(e) = subscriber.watch(py) {
+                self.subscribers().take(number).for_each(Subscriber::unwatch);
+                return Err(e);
+            }
+        }
+        match self.news.get() {
+            Some(news) => Ok(news),
+            None => {
+                let news = self.open_news().inspect_err(|_| self.unwatch())?;
+                Ok(self.news.get_or_init(|| news))
+            }
+        }
+    }
+
+    fn open_news(&self) -> std::io::Result<News> {
+        let any = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        let each: Vec<OwnedFd> = self.subscribers().map(Subscriber::descriptor).collect::<Result<_, _>>()?;
+        for (number, descriptor) in each.iter().enumerate() {
+            epoll::add(&any, descriptor, epoll::EventData::new_u64(number as u64), epoll::EventFlags::IN)?;
+        }
+        Ok(News { any, _each: each })
+    }
+
+    fn unwatch(&self) {
+        self.subscribers().for_each(Subscriber::unwatch);
+    }
+
+    fn raise_kept(&self) -> PyResult<()> {
+        let kept = self.error.lock().unwrap_or_else(PoisonError::into_inner).take();
+        kept.map_or(Ok(()), Err)
+    }
+
+    fn named(&self) -> String {
+        let names: Vec<_> = self.topics.iter().map(|(name, _)| format!("'{name}'")).collect();
+        names.join(", ")
+    }
+}
+
+#[pymethods]
+impl MultiSubscriber {
+    fn __repr__(&self) -> String {
+        let each: Vec<_> = self.subscribers().map(Subscriber::shown).collect();
+        format!("<tickpath.MultiSubscriber of {}>", each.join(", "))
+    }
+
+    /// The subscriber of one topic.
+    fn __getitem__(&self, py: Python<'_>, topic: &str) -> PyResult<Py<Subscriber>> {
+        let found = self.topics.iter().find(|(name, _)| name.bind(py) == topic);
+        let unknown = || PyKeyError::new_err(format!("'{topic}' is not subscribed to; there are {}", self.named()));
+        found.map(|(_, subscriber)| subscriber.clone_ref(py)).ok_or_else(unknown)
+    }
+
+    fn __iter__(this: Py<Self>) -> Py<Self> {
+        this
+    }
+
+    /// The next event of any topic, as soon as there is one.
+    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Item<'py>> {
+        loop {
+            if let Some(item) = self.take(py, 1)?.pop() {
+                return Ok(item);
+            }
+            self.wait_within(py, None)?;
+        }
+    }
+
+    /// Up to `max` events that are there; never waits. The next call starts with the topic behind the one that filled this call, so
+    /// that a busy topic does not starve the others. An error of one topic is raised by the next call, if others have events now.
+    #[pyo3(signature = (max = Most(64)), text_signature = "(self, max=64)")]
+    fn poll<'py>(&self, py: Python<'py>, max: Most) -> PyResult<Bound<'py, PyList>> {
+        PyList::new(py, self.take(py, max.0.min(MOST))?)
+    }
+
+    /// Waits until there is something, or `timeout` seconds are over; True if there is.
+    #[pyo3(signature = (timeout = None))]
+    fn wait(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<bool> {
+        self.wait_within(py, timeout_of(timeout)?)
+    }
+
+    /// The position in each topic, by name: `bus.subscribe(topics, tokens)` resumes there. None as in `Subscriber.token`.
+    fn tokens(&self, py: Python<'_>) -> PyResult<BTreeMap<String, Option<String>>> {
+        self.topics.iter().map(|(name, subscriber)| Ok((name.to_string(), subscriber.get().token(py)?))).collect()
+    }
+
+    /// An iterator for `async for`.
+    fn __aiter__<'py>(this: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        events(this.as_any())
+    }
+
+    /// An event for a task, if there is one that no lookout thread holds.
+    fn _attempt<'py>(&self, py: Python<'py>) -> PyResult<Option<Item<'py>>> {
+        Ok(self.take(py, 1)?.pop())
+    }
+
+    /// Has a lookout thread wait for each topic; gives the descriptor that becomes readable.
+    fn _watch(&self, py: Python<'_>) -> PyResult<RawFd> {
+        self.watch(py).map(|news| news.any.as_raw_fd())
+    }
+
+    /// The task that watches does not wait any more.
+    fn _unwatch(&self) {
+        self.unwatch();
+    }
+
+    /// Closes all of them; a second time does nothing. While a message is lent it raises BufferError instead, and closes the
+    /// others: close the frames first.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        self.subscribers().map(|subscriber| subscriber.close(py)).fold(Ok(()), Result::and)
+    }
+
+    fn __enter__(this: Py<Self>) -> Py<Self> {
+        this
+    }
+
+    #[pyo3(signature = (*raised))]
+    fn __exit__(&self, py: Python<'_>, raised: &Bound<'_, PyTuple>) -> PyResult<()> {
+        self.subscribers().map(|subscriber| subscriber.__exit__(py, raised)).fold(Ok(()), Result::and)
+    }
+}
