@@ -43,7 +43,7 @@ pub(crate) enum ServerError {
     /// Nothing comes from it, not even its signs of life.
     #[error(
         "has said nothing for as long as it may (silence=SECONDS in the URL, or 10); a firewall may have forgotten the \
-         connection, or the server hangs: it is connected to again"
+         connection, the server hangs, or this process stood still: it is connected to again"
     )]
     Silent,
     /// It protects itself.

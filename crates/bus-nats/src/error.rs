@@ -107,8 +107,10 @@ pub(crate) enum ServerError {
         "has no JetStream now, because its cluster has no leader; try again in a moment, or start its other servers"
     )]
     NoLeader,
-    /// Somebody has removed what the topic or queue is kept in.
-    #[error("has lost the topic or queue; try again, or look who has removed it")]
+    /// Removed: the stream of the topic or queue, or a consumer that was silent for too long.
+    #[error(
+        "has lost the topic or queue, or forgotten a reader that stood still; try again, or look who has removed the stream"
+    )]
     StreamGone,
     /// The topic is there, but held in another way.
     #[error("holds the topic '{topic}' by the policy '{there}'; open it by that one, or remove it first")]
